@@ -264,7 +264,8 @@ class Nuisances:
     """
     preemption: int | None = None
     """One processor: the receiving program runs when the daemon has delivered all that came; after so many
-    acknowledgements it preempts the daemon. This is their mean; the number is exponential. Default: 1500 each time.
+    acknowledgements it preempts the daemon. This is their mean; the number is exponential. Default: 1500 each
+    time.
     """
     reader: WakeUp | None = None
     """The time from a packet's arrival at a TCP receiver until the program, which sleeps, reads. Default: none."""

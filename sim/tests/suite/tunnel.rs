@@ -97,7 +97,6 @@ fn a_reader_that_wakes_late_delays_the_acknowledgement_of_a_pushed_segment() {
         tunnel(&mut experiment).nuisances = Nuisances { reader, ..Nuisances::default() };
         let rtt = &run(&experiment).flows[0].rtt_ms;
         let added = rtt.max - rtt.min;
-        // The handshake's round trip is shorter by the 70 us that a second segment's fill of the window takes.
         // A small packet, the end of the handshake, takes 0.07 ms.
         assert!((added - expected).abs() < 0.1, "window {window}: {added} ms");
     }

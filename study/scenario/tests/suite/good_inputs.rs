@@ -194,11 +194,10 @@ fn tunnel() -> Tunnel {
         resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300), deliver_late: false }),
         device: Some(Device { ring: 500, socket: 92 }),
         nuisances: Nuisances {
-            draw_first: false,
             stray_interval: Some(Span::from_secs(10)),
             wake_up: Some(WakeUp { least: Span::from_micros(3), mean: Span::from_micros(10) }),
             reader: Some(WakeUp { least: Span::from_micros(4), mean: Span::from_micros(12) }),
-            preemption: None,
+            ..Nuisances::default()
         },
         ropewalk: None,
     }
