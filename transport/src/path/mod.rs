@@ -259,14 +259,25 @@ impl PathSender {
     /// Packets of one burst at `rate`, with `payload` bytes a packet.
     #[must_use]
     pub fn burst(&self, rate: Rate, payload: u32) -> u32 {
-        Pacer::burst(rate, self.min_rtt.get(), payload)
+        self.burst_of_at_least(2, rate, payload)
+    }
+
+    /// The same with at least so many packets.
+    #[must_use]
+    pub(crate) fn burst_of_at_least(&self, packets: u32, rate: Rate, payload: u32) -> u32 {
+        Pacer::burst(rate, self.min_rtt.get(), payload, packets)
     }
 
     /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload`: bytes that a packet of a burst counts
     /// for.
     pub fn pace(&mut self, send_time: Instant, bytes: u32, rate: Rate, payload: u32) {
         let burst = self.burst(rate, payload);
-        self.pacer.on_sent(send_time, bytes, rate, burst);
+        self.pace_burst_of(burst, send_time, bytes, rate);
+    }
+
+    /// The same, of a burst of so many `packets` if it begins one.
+    pub(crate) fn pace_burst_of(&mut self, packets: u32, send_time: Instant, bytes: u32, rate: Rate) {
+        self.pacer.on_sent(send_time, bytes, rate, packets);
     }
 
     /// Ends a burst, as there is nothing more to send.

@@ -43,6 +43,12 @@ impl Pacer {
         self.next_send_time += rate.time_for(u64::from(bytes));
     }
 
+    /// Time until a new burst may begin.
+    #[must_use]
+    pub fn delay(&self, now: Instant) -> Span {
+        self.next_send_time.since(now)
+    }
+
     /// Whether a new burst may begin now, whatever is left of the present one.
     #[must_use]
     pub fn allows_burst(&self, now: Instant) -> bool {
@@ -66,12 +72,12 @@ impl Pacer {
         self.burst_left = 0;
     }
 
-    /// Packets of one burst at `rate`, with `payload` bytes a packet.
+    /// Packets of one burst at `rate`, with `payload` bytes a packet, and `least` packets at least.
     #[must_use]
-    pub fn burst(rate: Rate, min_rtt: Span, payload: u32) -> u32 {
+    pub fn burst(rate: Rate, min_rtt: Span, payload: u32, least: u32) -> u32 {
         let shift = (min_rtt.as_micros() >> 9).min(63);
         let bytes = (rate.as_bits() / 8 / BURSTS_A_SECOND) + (OFFLOAD_BYTES >> shift);
-        (bytes.min(OFFLOAD_BYTES) / u64::from(payload.max(1))).max(2) as u32
+        ((bytes.min(OFFLOAD_BYTES) / u64::from(payload.max(1))) as u32).max(least)
     }
 }
 
@@ -94,7 +100,8 @@ mod tests {
 
     #[test]
     fn burst_is_a_millisecond_of_data_on_long_paths() {
-        assert_eq!(Pacer::burst(Rate::from_mbit(100), Span::from_millis(50), 1448), 8);
-        assert_eq!(Pacer::burst(Rate::from_mbit(1), Span::from_millis(50), 1448), 2);
+        assert_eq!(Pacer::burst(Rate::from_mbit(100), Span::from_millis(50), 1448, 2), 8);
+        let slow = |least| Pacer::burst(Rate::from_mbit(1), Span::from_millis(50), 1448, least);
+        assert_eq!([slow(2), slow(1)], [2, 1]);
     }
 }

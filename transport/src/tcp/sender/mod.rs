@@ -245,7 +245,7 @@ impl Sender {
     pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
         self.transmit.holds_new_data = false;
         self.transmit.has_tried_retransmission = false;
-        self.timers.follows_tlp = false;
+        self.timers.expired = None;
         match input {
             Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),
             Input::Ack(ack) => self.on_ack(now, ack, controller),

@@ -9,7 +9,7 @@ use units::{Instant, Span};
 
 /// What is done when the timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
+pub(super) enum Timer {
     Retransmission,
     LossProbe,
     Reordering,
@@ -25,8 +25,8 @@ pub(super) struct Timers {
     timeout: Span,
     /// New data was sent: the probe timer is to be set once nothing more is sent.
     is_tlp_due: bool,
-    /// The latest input was the probe timer, which what is sent now does not set again.
-    pub follows_tlp: bool,
+    /// The timer whose expiry was the latest input: what is sent now does not set it again.
+    pub expired: Option<Timer>,
     /// Probes of the closed receive window since it was closed.
     window_probes: u32,
     /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
@@ -42,7 +42,7 @@ impl Default for Timers {
             start: Instant::NEVER,
             timeout: Span::ZERO,
             is_tlp_due: false,
-            follows_tlp: false,
+            expired: None,
             window_probes: 0,
             backoff: 0,
             retransmits: 0,
@@ -163,7 +163,14 @@ impl Sender {
             Some(Timer::Reordering | Timer::LossProbe) => self.rest_of_rto(now).max(Span::from_micros(1)),
             _ => self.rto_with_backoff(),
         };
-        self.timers.set(Timer::Retransmission, now, timeout);
+        self.timers.set(Timer::Retransmission, now, timeout + self.pacing_delay(now));
+    }
+
+    /// Whole ticks until the pacer lets something be sent, by which timers are longer (Linux 6.1 `tcp_pacing_delay`).
+    fn pacing_delay(&self, now: Instant) -> Span {
+        let tick = self.config.tick.0.max(1);
+        let delay = if self.is_paced() { self.path.pacer.delay(now) } else { Span::ZERO };
+        Span(delay.0 / tick * tick)
     }
 
     /// Sets the timer after data was acknowledged (Linux `tcp_set_xmit_timer`).
@@ -173,10 +180,12 @@ impl Sender {
         }
     }
 
-    /// Restarts the retransmission timer after the head was retransmitted, unless that was on the reordering timer.
+    /// Restarts the retransmission timer after the head was retransmitted, unless that was on the reordering timer or on this one,
+    /// which is set already.
     pub(super) fn on_head_retransmitted(&mut self, now: Instant) {
-        if self.timers.pending != Some(Timer::Reordering) {
-            self.timers.set(Timer::Retransmission, now, self.rto_with_backoff());
+        if self.timers.pending != Some(Timer::Reordering) && self.timers.expired != Some(Timer::Retransmission) {
+            let timeout = self.rto_with_backoff() + self.pacing_delay(now);
+            self.timers.set(Timer::Retransmission, now, timeout);
         }
     }
 
@@ -193,7 +202,7 @@ impl Sender {
     /// reordering timer has expired.
     #[inline]
     pub(super) fn finish_timers(&mut self, now: Instant) {
-        if std::mem::take(&mut self.timers.is_tlp_due) && !self.timers.follows_tlp {
+        if std::mem::take(&mut self.timers.is_tlp_due) && self.timers.expired != Some(Timer::LossProbe) {
             self.schedule_tlp(now, false);
         }
         if self.timers.pending == Some(Timer::Reordering) && !self.timers.is_running() {
@@ -221,7 +230,7 @@ impl Sender {
         };
         let rto = if restarts { self.rto_with_backoff() } else { self.rest_of_rto(now) };
         let timeout = if rto > Span::ZERO { timeout.min(rto) } else { timeout };
-        self.timers.set(Timer::LossProbe, now, timeout);
+        self.timers.set(Timer::LossProbe, now, timeout + self.pacing_delay(now));
         true
     }
 
@@ -239,8 +248,7 @@ impl Sender {
             return;
         }
         self.timers.start = Instant::NEVER;
-        let is_tlp = self.timers.pending == Some(Timer::LossProbe);
-        self.timers.follows_tlp = is_tlp;
+        self.timers.expired = self.timers.pending;
         // No timer lets new data be sent but for a probe, which is one packet: a segment, or a super-segment.
         self.transmit.holds_new_data = true;
         match self.timers.pending {

@@ -171,18 +171,21 @@ impl Sender {
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
         self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now), 1);
+        self.counters.sent += 1;
+        self.counters.retransmitted += 1;
+        let segment = self.segment(now, seq, true);
         if seq == self.scoreboard.snd_una() {
             self.on_head_retransmitted(now);
         }
-        self.counters.sent += 1;
-        self.counters.retransmitted += 1;
-        self.segment(now, seq, true)
+        segment
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
         // A super-segment was paced when it began.
         if self.is_paced() && (retransmission || !self.config.tso) {
-            self.pace(now);
+            // Of what is sent again each buffer is a burst.
+            let burst = if retransmission { self.scoreboard.buffer_segments(seq) } else { 1 };
+            self.path.pace_burst_of(burst, now, self.paced_bytes(), self.pacing_rate());
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
         Segment {
@@ -199,11 +202,6 @@ impl Sender {
     /// True if segments are paced: the controller asks for it, or the host paces every algorithm.
     pub(super) fn is_paced(&self) -> bool {
         self.path.decision.pacing_rate.is_some() || self.config.pacing
-    }
-
-    fn pace(&mut self, now: Instant) {
-        let rate = self.pacing_rate();
-        self.path.pace(now, self.paced_bytes(), rate, self.config.mss);
     }
 
     /// Bytes of a segment that are paced: TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq

@@ -6,10 +6,12 @@ use super::{Sender, write_queue::Push};
 use crate::path::SendLimit;
 use crate::tcp::{Segment, SegmentKind};
 use control::CaState;
-use units::{Instant, Span};
+use units::{Instant, Rate, Span};
 
 /// Data is deferred only if the latest packet left this recently, and the next acknowledgement is expected this soon.
 const MAX_DEFERRAL: Span = Span::from_millis(1);
+/// From this rate on a controller that paces sends two segments at least.
+const MIN_TSO_RATE: Rate = Rate::from_bits(1_200_000);
 /// A third of the window or more is not deferred (`tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
@@ -52,8 +54,8 @@ impl Sender {
             let (cwnd_room, snd_wnd_room) = (cwnd - u64::from(self.in_flight()), self.snd_wnd_end - snd_nxt);
             let room = cwnd_room.min(snd_wnd_room);
             let (in_buffer, is_tail) = self.write_queue.head(snd_nxt);
-            // A super-segment is two segments or more: how many matters only if there is room for them.
-            let goal = if room < 2 { 2 } else { u64::from(self.burst()) };
+            // A super-segment is two segments or more, as a rule: how many matters only if there is room for them.
+            let goal = u64::from(if room < 2 { self.least_burst() } else { self.burst() });
             // The latest buffer may get more data.
             let may_wait = in_buffer > 1 && room < goal && (is_tail || room < in_buffer);
             self.transmit.tso.deferred = None;
@@ -135,7 +137,12 @@ impl Sender {
 
     /// Segments of a super-segment, or of a burst (Linux `tcp_tso_autosize`).
     pub(super) fn burst(&self) -> u32 {
-        self.path.burst(self.pacing_rate(), self.config.mss)
+        self.path.burst_of_at_least(self.least_burst(), self.pacing_rate(), self.config.mss)
+    }
+
+    /// Segments of a super-segment at least: one of a slow sender whose controller paces (`bbr_min_tso_segs`).
+    fn least_burst(&self) -> u32 {
+        if self.path.decision.pacing_rate.is_some_and(|rate| rate < MIN_TSO_RATE) { 1 } else { 2 }
     }
 
     /// True if data for a room of `room` segments may wait for the next acknowledgement.
