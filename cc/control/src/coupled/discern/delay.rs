@@ -17,7 +17,10 @@ const BASE_PART: f64 = 1.0 / 16.0;
 pub(super) struct Delay {
     slots: [f64; 2],
     slot_start: Instant,
-    /// The latest samples: a packet that overtakes others does not count, so the greatest of three is taken for the base.
+    latest: f64,
+    /// When the latest sample of packets in order came. Where there is none for long, the others have to do.
+    in_order_at: Instant,
+    /// The latest samples of packets in order: one that overtakes others tells of no base RTT. The greatest of three counts.
     samples: [f64; 3],
     /// The queueing delays of the latest samples: the least of four counts.
     recent: [f64; 4],
@@ -31,6 +34,8 @@ impl Delay {
         Self {
             slots: [f64::INFINITY; 2],
             slot_start: now,
+            latest: 0.0,
+            in_order_at: now,
             samples: [0.0; 3],
             recent: [0.0; 4],
             queueing: 0.0,
@@ -38,8 +43,23 @@ impl Delay {
         }
     }
 
-    /// Takes an RTT sample; returns the queueing delay.
-    pub(super) fn on_sample(&mut self, rtt: f64, now: Instant) -> f64 {
+    /// Takes an RTT sample, of packets in order or not; returns the queueing delay.
+    pub(super) fn on_sample(&mut self, rtt: f64, is_in_order: bool, now: Instant) -> f64 {
+        self.latest = rtt;
+        if is_in_order || self.base().is_infinite() {
+            self.in_order_at = now;
+        }
+        if is_in_order || self.base().is_infinite() || now.since(self.in_order_at) > SLOT {
+            self.update_base(rtt, now);
+        }
+        let [a, b, c, _] = self.recent;
+        self.recent = [(rtt - self.base()).max(0.0), a, b, c];
+        self.queueing = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
+        self.max = self.max.max(self.queueing);
+        self.queueing
+    }
+
+    fn update_base(&mut self, rtt: f64, now: Instant) {
         self.samples = [rtt, self.samples[0], self.samples[1]];
         let settled = self.samples.iter().copied().fold(0.0, f64::max);
         if now.since(self.slot_start) > SLOT {
@@ -47,11 +67,6 @@ impl Delay {
             self.slot_start = now;
         }
         self.slots[0] = self.slots[0].min(settled);
-        let [a, b, c, _] = self.recent;
-        self.recent = [(rtt - self.base()).max(0.0), a, b, c];
-        self.queueing = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
-        self.max = self.max.max(self.queueing);
-        self.queueing
     }
 
     /// A round has ended in which this was the greatest queueing delay.
@@ -66,7 +81,7 @@ impl Delay {
 
     /// The latest RTT; 0 before the first sample.
     pub(super) fn latest(&self) -> f64 {
-        self.samples[0]
+        self.latest
     }
 
     /// The queueing delay now.
@@ -106,7 +121,7 @@ mod tests {
     fn delay(base: f64, rtt: f64) -> Delay {
         let mut delay = Delay::new(Instant::ZERO);
         [[base; 8], [rtt; 8]].iter().flatten().for_each(|rtt| {
-            delay.on_sample(*rtt, Instant::ZERO);
+            delay.on_sample(*rtt, true, Instant::ZERO);
         });
         delay
     }
@@ -133,8 +148,12 @@ mod tests {
     #[test]
     fn one_late_packet_is_no_queue_and_one_that_overtakes_no_base_rtt() {
         let mut delay = delay(20e-3, 20e-3);
-        assert_eq!(delay.on_sample(90e-3, Instant::ZERO), 0.0);
-        delay.on_sample(1e-3, Instant::ZERO);
+        assert_eq!(delay.on_sample(90e-3, true, Instant::ZERO), 0.0);
+        delay.on_sample(1e-3, true, Instant::ZERO);
+        assert_close(delay.base(), 20e-3);
+        (0..8).for_each(|_| {
+            delay.on_sample(1e-3, false, Instant::ZERO);
+        });
         assert_close(delay.base(), 20e-3);
     }
 
@@ -143,7 +162,7 @@ mod tests {
         let mut delay = delay(20e-3, 20e-3);
         let mut base_at = |second| {
             (0..4).for_each(|_| {
-                delay.on_sample(50e-3, Instant::ZERO + Span::from_secs(second));
+                delay.on_sample(50e-3, true, Instant::ZERO + Span::from_secs(second));
             });
             delay.base()
         };

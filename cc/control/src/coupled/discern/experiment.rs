@@ -4,6 +4,7 @@
 //!   losses are suspect where `L > p̂ N + 3 sqrt(p̂ N (1 + N / n̂))`: three standard deviations, p̂'s own included.
 //! - Fewer suspect losses than `evidence` are congestion. With more the window is backed off, and a round trip later the
 //!   loss rate is measured: for at least three rounds, until there are enough losses or packets.
+//! - A trial ends after 40 rounds. If it has seen too little by then, the next one goes on with its counts.
 //! - If more than the part `respond` of the loss rate remains, the loss is random: it is pooled into p̂, and the window is
 //!   given back. Otherwise it was congestion, and the window stays.
 //!
@@ -35,8 +36,8 @@ struct Trial {
     from: Instant,
     counts: Counts,
     prior_cwnd: f64,
-    /// The loss rate that began it.
-    trigger: f64,
+    /// The losses that began it.
+    before: Counts,
 }
 
 /// What a loss without delay asks for.
@@ -60,6 +61,8 @@ pub(super) struct RandomLoss {
     /// Since the last verdict.
     counts: Counts,
     trial: Option<Trial>,
+    /// What earlier trials have left open: before backing off, and after.
+    open: [Counts; 2],
     /// From when on the rate is to be learnt again.
     stale_at: Option<Instant>,
 }
@@ -93,9 +96,9 @@ impl RandomLoss {
         self.trial = None;
     }
 
-    /// Congestion was seen otherwise: what was counted says nothing.
-    pub(super) fn abandon(&mut self) {
-        (self.trial, self.counts) = (None, Counts::default());
+    /// Losses with delay were seen: what was counted says nothing of random loss.
+    pub(super) fn clear(&mut self) {
+        self.counts = Counts::default();
     }
 
     /// Ends the trial, if there is one, without a verdict.
@@ -121,9 +124,9 @@ impl RandomLoss {
         if !has_evidence {
             return Verdict::Congestion;
         }
-        let trigger = self.counts.rate().max(1e-5);
-        self.counts = Counts::default();
-        self.trial = Some(Trial { from: now, counts: Counts::default(), prior_cwnd: cwnd, trigger });
+        let [before, counts] = std::mem::take(&mut self.open);
+        let before = before.plus(std::mem::take(&mut self.counts));
+        self.trial = Some(Trial { from: now, counts, prior_cwnd: cwnd, before });
         Verdict::BackOff
     }
 
@@ -131,21 +134,25 @@ impl RandomLoss {
     pub(super) fn check(&mut self, config: &Config, srtt: f64, now: Instant) -> Option<f64> {
         let trial = self.trial.as_ref()?;
         let rounds = now.since(trial.from).as_secs_f64() / srtt.max(1e-4);
+        let trigger = trial.before.rate().max(1e-5);
         let has_enough = trial.counts.lost >= config.evidence + MORE_LOSSES
-            || trial.counts.packets >= 2.0 * config.evidence / trial.trigger
-            || rounds >= ROUNDS[1];
-        if rounds < ROUNDS[0] || !has_enough {
+            || trial.counts.packets >= 2.0 * config.evidence / trigger;
+        if rounds < ROUNDS[0] || !has_enough && rounds < ROUNDS[1] {
             return None;
         }
         let trial = self.trial.take()?;
         self.counts = Counts::default();
         let rate = trial.counts.rate();
-        if trial.counts.lost < MIN_PROOF || rate <= config.respond * trial.trigger {
-            self.rate = self.rate.min(rate);
-            return None;
+        if trial.counts.lost >= MIN_PROOF && rate > config.respond * trigger {
+            self.pool(trial.counts);
+            return Some(trial.prior_cwnd);
         }
-        self.pool(trial.counts);
-        Some(trial.prior_cwnd)
+        if has_enough {
+            self.rate = self.rate.min(rate);
+        } else {
+            self.open = [trial.before, trial.counts];
+        }
+        None
     }
 
     /// Adds what a trial has found to the estimate.
@@ -242,6 +249,21 @@ mod tests {
         random_loss.packets = 50_000.0;
         random_loss.pool(Counts { packets: 5_000.0, lost: 300.0 });
         assert_eq!((random_loss.rate, random_loss.packets), (400.0 / 10_000.0, 10_000.0));
+    }
+
+    /// Of 100 packets a round, one in 2000 is lost: 40 rounds bring two losses, where three are a proof.
+    #[test]
+    fn a_trial_with_too_few_losses_goes_on_with_the_next_one() {
+        let mut random_loss = RandomLoss::default();
+        let mut trial = |from: u32| {
+            random_loss.count(9_995.0, 5.0, SRTT, at(from));
+            assert_eq!(random_loss.judge(&config(), 100.0, at(from)), Verdict::BackOff);
+            (from + 2..from + 60).find_map(|round| {
+                random_loss.count(99.95, 0.05, SRTT, at(round));
+                random_loss.check(&config(), SRTT, at(round))
+            })
+        };
+        assert_eq!([trial(0), trial(100)], [None, Some(100.0)]);
     }
 
     #[test]

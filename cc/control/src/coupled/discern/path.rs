@@ -155,7 +155,8 @@ impl Path {
 
     fn measure(&mut self, sample: &AckSample, now: Instant) {
         if let Some(rtt) = sample.rtt {
-            let queueing = self.delay.on_sample(rtt.as_secs_f64(), now);
+            let is_in_order = sample.prior_ca_state == CaState::Open && sample.ca_state == CaState::Open;
+            let queueing = self.delay.on_sample(rtt.as_secs_f64(), is_in_order, now);
             self.round.add_queueing(queueing);
         }
         if sample.srtt > Span::ZERO {
@@ -192,11 +193,12 @@ impl Path {
             self.on_loss_without_delay(config, now);
             return false;
         }
+        self.random_loss.clear();
         let reduces = self.may_reduce(now);
         if reduces {
             self.reduce(self.beta(), now);
             self.politeness.abandon_test();
-            self.random_loss.abandon();
+            self.random_loss.end_trial();
         }
         reduces
     }

@@ -24,6 +24,11 @@ impl Counts {
         self.lost += lost;
     }
 
+    /// These and others.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, lost: self.lost + other.lost }
+    }
+
     /// So many of the lost packets were not lost.
     pub(super) fn forgive(&mut self, lost: f64) {
         self.lost = (self.lost - lost).max(0.0);

@@ -15,7 +15,7 @@ impl Rounds {
     fn new(queueing: f64, in_flight: f64, rate: f64) -> Self {
         let (mut delay, mut round) = (Delay::new(Instant::ZERO), Round::new(Instant::ZERO));
         (0..4).for_each(|_| {
-            delay.on_sample(BASE, Instant::ZERO);
+            delay.on_sample(BASE, true, Instant::ZERO);
         });
         for number in 1..=MEMORY as u64 {
             let now = Instant::ZERO + Span::from_millis(10 * number);
