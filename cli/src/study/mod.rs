@@ -166,7 +166,7 @@ pub(crate) struct Evaluate {
     /// Only the worlds for choosing parameters (even seeds), or only those that judge (odd seeds)
     #[arg(long, value_enum, requires = "worlds")]
     pub(crate) part: Option<PartChoice>,
-    /// How many of the worst worlds of each measure to print
+    /// How many of the worst kinds of worlds, and of the worst worlds of each measure, to print
     #[arg(long, value_name = "N", default_value_t = 10, requires = "worlds")]
     pub(crate) worst: usize,
     /// Print the world of this seed as a scenario, and run nothing

@@ -1,11 +1,13 @@
 //! The distribution of the measures over many worlds, and the worst of them.
 
-use crate::{Judgement, MEASURES, Measure, Outcome, Part, World, draw, judge};
+use crate::{Judgement, KINDS, MEASURES, Measure, Outcome, Part, World, draw, judge};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The worst worlds that the document has of each measure.
 const WORST: usize = 100;
+/// Worlds with a kind from which on the terminal shows it.
+const LEAST_OF_KIND: usize = 10;
 /// Percentiles of a measure.
 const PERCENTILES: [u32; 7] = [1, 5, 25, 50, 75, 95, 99];
 
@@ -100,6 +102,21 @@ impl Tally {
         Row { measure, verdicts, percentiles: PERCENTILES.iter().map(percentile).collect() }
     }
 
+    /// Of the worlds in which each of [`KINDS`] stands: all measures, and each of [`MEASURES`]. The kinds with the least share
+    /// of worlds that pass come first.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<(&'static str, Verdict, [Verdict; 4])> {
+        let of_kind = |kind: &'static str| {
+            let judgements = self.judgements.iter().filter(|judgement| draw(judgement.seed).kinds.contains(kind));
+            let part = Self { algorithm: self.algorithm.clone(), judgements: judgements.cloned().collect() };
+            let rows = part.rows();
+            (kind, part.all(), [0, 1, 2, 3].map(|index| rows[index].verdicts[0]))
+        };
+        let mut kinds: Vec<_> = KINDS.into_iter().map(of_kind).collect();
+        kinds.sort_by(|(_, a, _), (_, b, _)| a.share().total_cmp(&b.share()));
+        kinds
+    }
+
     /// The worlds that do not pass a measure, the worst first, `count` at most.
     #[must_use]
     pub fn worst(&self, measure: Measure, count: usize) -> Vec<(&Judgement, f64)> {
@@ -128,9 +145,11 @@ impl Tally {
             })
         };
         let measures: Vec<Value> = self.rows().into_iter().map(measure).collect();
+        let kind = |(kind, all, measures): (&str, Verdict, [Verdict; 4])| json!({ "kind": kind, "all": verdict(all), "measures": measures.map(verdict) });
+        let kinds: Vec<Value> = self.kinds().into_iter().map(kind).collect();
         json!({
             "algorithm": self.algorithm, "ropewalk_version": runner::VERSION, "commit": runner::COMMIT,
-            "worlds": verdict(self.all()), "measures": measures,
+            "worlds": verdict(self.all()), "measures": measures, "kinds": kinds,
         })
     }
 
@@ -152,8 +171,22 @@ impl Tally {
             percentiles.iter().for_each(|value| out += &format!(" {value:>7.2}"));
             out += "\n";
         }
+        out += &self.kinds_text(count);
         MEASURES.iter().for_each(|measure| out += &self.worst_text(*measure, count));
         out
+    }
+
+    fn kinds_text(&self, count: usize) -> String {
+        let kinds = self.kinds().into_iter().filter(|(_, all, _)| all.judged >= LEAST_OF_KIND);
+        let line = |(kind, all, measures): (&str, Verdict, [Verdict; 4])| {
+            let shares: String =
+                [all].iter().chain(&measures).map(|verdict| format!(" {:>12.1}", 100.0 * verdict.share())).collect();
+            format!("{kind:27} {:>6}{shares}\n", all.judged)
+        };
+        let lines: String = kinds.take(count).map(line).collect();
+        let names: String = MEASURES.iter().map(|measure| format!(" {:>12}", measure.name())).collect();
+        let head = format!("\n{:27} {:>6} {:>12}{names}\n", "pass % of worlds with", "worlds", "all");
+        if lines.is_empty() { lines } else { head + &lines }
     }
 
     fn worst_text(&self, measure: Measure, count: usize) -> String {

@@ -1,20 +1,28 @@
 //! A fixed sample of worlds: CUBIC does itself no harm, and what is known to starve others is found.
 
 use control::{AlgorithmEntry, Constructor, Context, Decision, PathController, PathEvent, Properties, registry};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 use units::INFINITE_SSTHRESH;
-use worlds::{Algorithm, Folder, MEASURES, Measure, Tally, outcomes};
+use worlds::{Algorithm, Folder, KINDS, MEASURES, Measure, Outcome, Tally, outcomes};
 
 /// The share of worlds that a harmless algorithm passes: chance fails fewer than one in twenty (docs/worlds.md).
 const LEAST_HARMLESS: f64 = 0.95;
 /// Worlds of the fixed sample.
 const SAMPLE: Range<u64> = 0..20;
 
+/// CUBIC's two runs, made once for all tests.
+static REFERENCES: LazyLock<[BTreeMap<u64, Outcome>; 2]> =
+    LazyLock::new(|| Algorithm::references().unwrap().map(|reference| run(&reference)));
+
+fn run(algorithm: &Algorithm) -> BTreeMap<u64, Outcome> {
+    outcomes(algorithm, &SAMPLE, None, &mut Folder::default(), None, &mut ()).unwrap()
+}
+
 fn tally(label: &str) -> Tally {
-    let run =
-        |algorithm: &Algorithm| outcomes(algorithm, &SAMPLE, None, &mut Folder::default(), None, &mut ()).unwrap();
-    let [cubic, again] = Algorithm::references().unwrap().map(|reference| run(&reference));
-    Tally::new(label, &run(&Algorithm::new(label, &format!("\"{label}\"")).unwrap()), [&cubic, &again])
+    let [cubic, again] = &*REFERENCES;
+    Tally::new(label, &run(&Algorithm::new(label, &format!("\"{label}\"")).unwrap()), [cubic, again])
 }
 
 #[test]
@@ -57,6 +65,11 @@ fn a_window_that_no_loss_lowers_is_found_harmful() {
     assert!(harm.share() < LEAST_HARMLESS && loss.share() < LEAST_HARMLESS, "{}", tally.text(3));
     let worst = tally.worst(Measure::Harm, 3);
     assert!(worst.windows(2).all(|pair| pair[0].1 <= pair[1].1) && worst[0].0.worst_rival.is_some(), "{worst:?}");
+    let kinds = tally.kinds();
+    assert!(kinds.windows(2).all(|pair| pair[0].1.share() <= pair[1].1.share()), "the worst kinds first");
+    let judged = |kind: &str| kinds.iter().find(|(name, ..)| *name == kind).map_or(0, |(_, all, _)| all.judged);
+    let layouts = KINDS[..4].iter().map(|kind| judged(kind)).sum::<usize>();
+    assert_eq!(layouts, 20, "each world has one layout of paths");
     let document = tally.document();
     assert_eq!(document["measures"].as_array().map(Vec::len), Some(MEASURES.len()));
     assert!(tally.text(1).contains(&format!("world {}", worst[0].0.seed)));
