@@ -103,7 +103,7 @@ impl Measure {
 }
 
 /// Judges an algorithm's outcome beside those of CUBIC in the same world: with the same seed, and once more with other luck.
-/// Each value is the one that is better for the algorithm: what CUBIC's second run does not keep to, no one has to.
+/// Each value is the one that is better for the algorithm, so that it is not held to what CUBIC does by chance.
 #[must_use]
 pub fn judge(world: &World, algorithm: &Outcome, cubic: [&Outcome; 2]) -> Judgement {
     let of_rival = |index: usize| {
