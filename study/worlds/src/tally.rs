@@ -53,6 +53,17 @@ impl Verdict {
     pub fn share(self) -> f64 {
         if self.judged == 0 { 1.0 } else { self.passed as f64 / self.judged as f64 }
     }
+
+    /// The share in percent; a dash if nothing is judged.
+    fn percent(self) -> String {
+        if self.judged == 0 { "-".to_owned() } else { format!("{:.1}", 100.0 * self.share()) }
+    }
+
+    /// For the document; no share if nothing is judged.
+    fn document(self) -> Value {
+        let share = (self.judged > 0).then(|| self.share());
+        json!({ "judged": self.judged, "passed": self.passed, "share": share })
+    }
 }
 
 impl Tally {
@@ -131,25 +142,23 @@ impl Tally {
     /// The document that `--json` prints.
     #[must_use]
     pub fn document(&self) -> Value {
-        let verdict =
-            |verdict: Verdict| json!({ "judged": verdict.judged, "passed": verdict.passed, "share": verdict.share() });
         let measure = |row: Row| {
             let percentiles = PERCENTILES.iter().zip(&row.percentiles);
             let percentiles: serde_json::Map<String, Value> =
                 percentiles.map(|(percent, value)| (format!("p{percent}"), json!(value))).collect();
             let worst: Vec<Value> = self.worst(row.measure, WORST).into_iter().map(worst).collect();
-            let [all, tune, judge] = row.verdicts.map(verdict);
+            let [all, tune, judge] = row.verdicts.map(Verdict::document);
             json!({
                 "measure": row.measure.name(), "bound": row.measure.bound(), "all": all, "tune": tune, "judge": judge,
                 "percentiles": percentiles, "worst": worst,
             })
         };
         let measures: Vec<Value> = self.rows().into_iter().map(measure).collect();
-        let kind = |(kind, all, measures): (&str, Verdict, [Verdict; 4])| json!({ "kind": kind, "all": verdict(all), "measures": measures.map(verdict) });
+        let kind = |(kind, all, measures): (&str, Verdict, [Verdict; 4])| json!({ "kind": kind, "all": all.document(), "measures": measures.map(Verdict::document) });
         let kinds: Vec<Value> = self.kinds().into_iter().map(kind).collect();
         json!({
             "algorithm": self.algorithm, "ropewalk_version": runner::VERSION, "commit": runner::COMMIT,
-            "worlds": verdict(self.all()), "measures": measures, "kinds": kinds,
+            "worlds": self.all().document(), "measures": measures, "kinds": kinds,
         })
     }
 
@@ -167,7 +176,7 @@ impl Tally {
         out += "\n";
         for Row { measure, verdicts, percentiles } in self.rows() {
             out += &format!("{:12} {:14} {:>6}", measure.name(), measure.bound(), verdicts[0].judged);
-            verdicts.iter().for_each(|verdict| out += &format!(" {:>7.1}", 100.0 * verdict.share()));
+            verdicts.iter().for_each(|verdict| out += &format!(" {:>7}", verdict.percent()));
             percentiles.iter().for_each(|value| out += &format!(" {value:>7.2}"));
             out += "\n";
         }
@@ -180,7 +189,7 @@ impl Tally {
         let kinds = self.kinds().into_iter().filter(|(_, all, _)| all.judged >= LEAST_OF_KIND);
         let line = |(kind, all, measures): (&str, Verdict, [Verdict; 4])| {
             let shares: String =
-                [all].iter().chain(&measures).map(|verdict| format!(" {:>12.1}", 100.0 * verdict.share())).collect();
+                [all].iter().chain(&measures).map(|verdict| format!(" {:>12}", verdict.percent())).collect();
             format!("{kind:27} {:>6}{shares}\n", all.judged)
         };
         let lines: String = kinds.take(count).map(line).collect();
