@@ -1,16 +1,16 @@
 //! Discern: a CUBIC window whose answer to a loss depends on evidence.
 //!
 //! A loss is congestion or it is not, and the two ask for opposite answers. The evidence is the queueing delay of the packets
-//! after the lost one; where there is no delay, an experiment. Notation: window w, smoothed and base RTT, b for the latter
-//! (`delay.rs`: the minimum of 10 to 20 s; of three samples in a row the greatest), queueing delay q = RTT - b (the least of
-//! four samples), random loss rate p̂, known from n̂ packets.
+//! after the lost one; where there is no delay, an experiment. Notation: window w; base RTT b (`delay.rs`: the minimum of 10 to
+//! 20 s, of packets in order; of three samples in a row the greatest); queueing delay q = RTT - b (the least of four samples);
+//! random loss rate p̂, known from n̂ packets.
 //!
 //! 1. **Growth** (`window.rs`). Slow start until every q of a round is at least `clamp(b/8, 4 ms, 16 ms)`. Then CUBIC (RFC 9438:
 //!    C = 0.4, β = 0.7, fast convergence, Reno-friendly); 5 % a round trip where no reduction is remembered.
 //! 2. **A loss with delay is congestion**: `q >= θ`, `θ = max(b/16, clamp(5b, 50 us, 2 ms), theta q_max)`. `w <- β w`, once a
 //!    round trip. Where p̂ > 0.3 %, where CUBIC cannot live, `β = clamp(0.97 b / RTT, 0.7, 0.95)`.
-//! 3. **A loss without delay is judged by experiment** (`experiment.rs`): are there more than p̂ explains, the window is
-//!    halved; loss that stays nevertheless is random, and the window is given back.
+//! 3. **A loss without delay is judged by experiment** (`experiment.rs`). Where there are more than p̂ explains, the window is
+//!    halved. Loss that stays all the same is random, and the window is given back.
 //! 4. **Cap.** More than `0.08 n + 2 sqrt(0.08 n) + 2` of a round's n packets lost are congestion, whatever the delay.
 //! 5. **Politeness** (`politeness.rs`): who finds, by backing off, that the standing queue is all his own keeps none.
 //! 6. **Coupling** (`coupling.rs`): paths whose queueing delays move together share one CUBIC window.
@@ -22,6 +22,9 @@
 //! Biaz and Vaidya (1998); whether others fill the queue, from Nimbus (Goyal et al., SIGCOMM 2022) and Copa (Arun and
 //! Balakrishnan, NSDI 2018); one window for a shared bottleneck from RFC 3124, and its detection from RFC 8382; the window
 //! from RFC 9438; ECN from RFC 8511.
+//!
+//! An ECN mark leaves 0.85 of the window (RFC 8511), in recovery too. A window that is not used is kept for five minutes, and
+//! congestion reduces the used part of it (RFC 7661).
 //!
 //! Deviations from the other window-based algorithms here: the window falls at once, without proportional rate reduction, as
 //! it is paced and most losses reduce nothing; it may grow during recovery, for the same reason; a tail-loss probe that
