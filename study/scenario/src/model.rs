@@ -368,7 +368,7 @@ impl Host {
             quick_ack: true,
             receive_buffer: TcpRmem { min: 1 << 40, default: 1 << 40, max: 1 << 40 },
             send_buffer: 1 << 40,
-            initial_send_buffer: 1 << 40,
+            initial_send_buffer: 1 << 24,
             tick: Span::from_millis(1),
             recovery: LossRecovery::Fack,
             tso: false,

@@ -184,7 +184,7 @@ impl Sender {
         // A super-segment was paced when it began.
         if self.is_paced() && (retransmission || !self.config.tso) {
             // Of what is sent again each buffer is a burst.
-            let burst = if retransmission { self.scoreboard.buffer_segments(seq) } else { 1 };
+            let burst = if retransmission { self.scoreboard.buffer_segments(seq) } else { self.burst() };
             self.path.pace_burst_of(burst, now, self.paced_bytes(), self.pacing_rate());
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
