@@ -15,7 +15,8 @@ const BESIDE: [&str; 2] = ["cubic", "reno"];
 
 /// Puts algorithms to the questions, or into worlds.
 pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
-    let each = |judge: &dyn Fn(&str) -> Result<(), Failure>| arguments.algorithms.iter().try_for_each(|name| judge(name));
+    let each =
+        |judge: &dyn Fn(&str) -> Result<(), Failure>| arguments.algorithms.iter().try_for_each(|name| judge(name));
     match (&arguments.worlds, arguments.show) {
         (_, Some(seed)) => each(&|name| worlds::show(name, seed)),
         (Some(seeds), None) => each(&|name| worlds::run(arguments, name, seeds)),

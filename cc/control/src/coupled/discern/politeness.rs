@@ -3,10 +3,12 @@
 //! While a queue stands, the used window is backed off now and then, to what would just empty the queue. After three round trips
 //! the mean packets in flight have gone from i0 to i1 and the mean queue from q0 to q1, where it would be
 //! `q_alone = i1 / i0 (b + q0) - b` (b: base RTT) if the path were ours alone. The own share of the queue is
-//! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it, or if `s > 3/4` and the rate fell by less than
-//! half of the reduction. Three such verdicts make us *alone*: from then on the window is backed off as far as it takes. Any
-//! other verdict, and a queue that halves for good while our packets in flight do not, shows others: CUBIC's window, back to
-//! where it was before, and no test for 1 s, then 3 s and 10 s. A test without a window in use before and after says nothing.
+//! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it or `s > 3/4`, and the rate fell by less than
+//! half of the reduction: a link that we fill alone serves us at its rate, with a queue or without. Three such verdicts make us
+//! *alone*: from then on the window is backed off as far as it takes. Any other verdict, and a queue that halves for good while
+//! our packets in flight do not, shows others: CUBIC's window, back to where it was before, and no test for 1 s, then 3 s and
+//! 10 s. Where the rate fell with the window, the window of before the test returns at once: the queue is others', such as that
+//! of the acknowledgements' way back. A test without a window in use before and after says nothing.
 
 use super::delay::Delay;
 use super::round::{Load, MEMORY, Round};
@@ -34,32 +36,43 @@ const DOUBT: Span = Span::from_secs(2);
 /// Shortest time for a queue to settle, seconds.
 const MIN_SETTLING: f64 = 0.06;
 
+/// Whose queue it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Owner {
+    Us,
+    /// Somebody else, too.
+    Others,
+    /// Somebody else, as our rate has fallen with our window.
+    OthersAlone,
+}
+
 /// The window was backed off, to see what the queue does.
 #[derive(Clone, Copy, Debug)]
 struct Test {
     at: Instant,
     /// Before.
     load: Load,
+    /// The used window before, packets.
+    cwnd: f64,
     /// The part of the window that was left.
     left: f64,
     /// The delivery rate before.
     rate: f64,
-    /// Whether the window was in use then.
-    is_steady: bool,
 }
 
 impl Test {
-    /// Whether the queue was ours: nothing is left of it, or three quarters of what would be gone if nobody else were there, while
-    /// the rate stayed.
-    fn is_own(&self, view: &View<'_>) -> bool {
-        if view.round.queueing < EMPTY * view.delay.standing() {
-            return true;
+    /// The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
+    /// were there are gone, while the rate stayed.
+    fn owner(&self, view: &View<'_>) -> Owner {
+        let kept = (1.0 - 0.5 * (1.0 - self.left)).min(0.9);
+        if view.round.rate <= kept * self.rate {
+            return Owner::OthersAlone;
         }
         let (before, after, base) = (self.load, view.round.load(), view.delay.base());
         let alone = (after.in_flight / before.in_flight * (base + before.queueing) - base).max(0.0);
         let own_share = (before.queueing - after.queueing) / (before.queueing - alone).max(1e-4);
-        let kept = (1.0 - 0.5 * (1.0 - self.left)).min(0.9);
-        own_share > OWN_SHARE && view.round.rate > kept * self.rate
+        let is_empty = view.round.queueing < EMPTY * view.delay.standing();
+        if is_empty || own_share > OWN_SHARE { Owner::Us } else { Owner::Others }
     }
 }
 
@@ -111,24 +124,31 @@ impl Politeness {
             }
         } else if self.sees_others(view, window) {
             self.on_others(window, view.now);
-        } else if self.is_due(view, rng) {
+        } else if self.is_due(view, window, rng) {
             self.begin_test(view, window);
         }
     }
 
     fn judge(&mut self, test: Test, view: &View<'_>, window: &mut Window) {
         let after = view.round.load();
-        let is_clear = test.is_steady
-            && view.round.is_filled(0.7, window.cwnd)
-            && after.in_flight <= EFFECTIVE * test.load.in_flight;
+        let is_clear = view.round.is_filled(0.7, window.cwnd) && after.in_flight <= EFFECTIVE * test.load.in_flight;
         if !is_clear {
-            return; // The application's pauses say nothing, nor does a window that is not used.
+            // The application's pauses say nothing, nor does a window that is not used: nothing was learnt, and nothing is lost.
+            window.restore(test.cwnd);
+            self.next_test = view.now + PAUSES[0];
+            return;
         }
-        if test.is_own(view) {
-            (self.own_verdicts, self.other_verdicts) = ((self.own_verdicts + 1).min(VERDICTS), 0);
-            self.alone |= self.own_verdicts >= VERDICTS;
-        } else {
-            self.on_others(window, view.now);
+        match test.owner(view) {
+            Owner::Us => {
+                (self.own_verdicts, self.other_verdicts) = ((self.own_verdicts + 1).min(VERDICTS), 0);
+                self.alone |= self.own_verdicts >= VERDICTS;
+            }
+            Owner::Others => self.on_others(window, view.now),
+            Owner::OthersAlone => {
+                window.restore(test.cwnd);
+                self.suspected = view.now;
+                self.on_others(window, view.now);
+            }
         }
     }
 
@@ -138,24 +158,26 @@ impl Politeness {
         !is_own && view.round.queue_has_halved(1.5 * view.delay.standing())
     }
 
-    fn is_due(&self, view: &View<'_>, rng: &mut RngStream) -> bool {
+    fn is_due(&self, view: &View<'_>, window: &Window, rng: &mut RngStream) -> bool {
         let stands = view.round.queueing > view.delay.standing();
-        stands && view.now >= self.next_test && view.may_reduce && rng.chance(CHANCE[usize::from(self.alone)])
+        let may_test =
+            stands && view.now >= self.next_test && view.may_reduce && view.round.is_filled(0.8, window.cwnd);
+        may_test && rng.chance(CHANCE[usize::from(self.alone)])
     }
 
     fn begin_test(&mut self, view: &View<'_>, window: &mut Window) {
         let (base, queueing) = (view.delay.base(), view.round.queueing);
-        let is_steady = view.round.is_filled(0.8, window.cwnd);
         window.use_at_most(view.round.most_in_flight());
         let least = FLOOR[usize::from(self.alone)].max((LEAST_WINDOW / window.cwnd).min(1.0));
         let left = (base / (base + queueing)).max(least);
-        let w_max = window.w_max().max(window.cwnd);
+        let cwnd = window.cwnd;
+        let w_max = window.w_max().max(cwnd);
         window.reduce(left, view.now);
         if !self.alone {
             self.prior_window = w_max;
             window.aim_at(w_max);
         }
-        self.test = Some(Test { at: view.now, load: view.round.load(), left, rate: view.round.rate, is_steady });
+        self.test = Some(Test { at: view.now, load: view.round.load(), cwnd, left, rate: view.round.rate });
     }
 
     /// The queue did not follow the own window: there are others.

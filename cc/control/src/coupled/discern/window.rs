@@ -113,6 +113,12 @@ impl Window {
         self.w_max
     }
 
+    /// A reduction was for nothing: this window at least, and CUBIC's curve from there.
+    pub(super) fn restore(&mut self, cwnd: f64) {
+        self.cwnd = self.cwnd.max(cwnd.min(self.clamp));
+        self.aim_at(cwnd);
+    }
+
     /// A reduction was for nothing: grows from this window on, without history.
     pub(super) fn give_back(&mut self, cwnd: f64) {
         (self.proved, self.epoch, self.w_max) = (cwnd, None, 0.0);

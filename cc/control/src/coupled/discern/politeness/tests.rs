@@ -41,13 +41,8 @@ fn window(cwnd: f64) -> Window {
 }
 
 /// A test that left 0.7 of 100 packets, at a queueing delay of 20 ms and a base RTT of 20 ms.
-const TEST: Test = Test {
-    at: Instant::ZERO,
-    load: Load { in_flight: 100.0, queueing: 0.02 },
-    left: 0.7,
-    rate: 1_000.0,
-    is_steady: true,
-};
+const TEST: Test =
+    Test { at: Instant::ZERO, load: Load { in_flight: 100.0, queueing: 0.02 }, cwnd: 100.0, left: 0.7, rate: 1_000.0 };
 
 /// The verdict on the test: verdicts that the queue is ours, and that it is others'.
 fn verdict(test: Test, queueing: f64, in_flight: f64, rate: f64) -> (u32, usize) {
@@ -64,14 +59,13 @@ fn a_queue_that_falls_by_three_quarters_of_what_it_would_if_we_were_alone_is_our
 }
 
 #[test]
-fn a_rate_that_falls_by_half_of_the_reduction_shows_others_unless_the_queue_is_empty() {
+fn a_rate_that_falls_by_half_of_the_reduction_shows_others() {
     let verdict = |(queueing, rate)| verdict(TEST, queueing, 70.0, rate);
-    assert_eq!([(0.008, 860.0), (0.008, 840.0), (0.0009, 700.0)].map(verdict), [(1, 0), (0, 1), (1, 0)]);
+    assert_eq!([(0.008, 860.0), (0.008, 840.0), (0.0009, 840.0)].map(verdict), [(1, 0), (0, 1), (0, 1)]);
 }
 
 #[test]
 fn a_test_without_a_window_in_use_before_and_after_says_nothing() {
-    assert_eq!(verdict(Test { is_steady: false, ..TEST }, 0.02, 70.0, 1_000.0), (0, 0));
     assert_eq!(verdict(TEST, 0.02, 96.0, 1_000.0), (0, 0), "the packets in flight have hardly fallen");
     let mut rounds = Rounds::new(0.02, 70.0, 1_000.0);
     rounds.round.add_in_flight(40.0, Instant::ZERO);
@@ -104,6 +98,14 @@ fn three_verdicts_make_alone_and_two_sights_of_others_in_two_seconds_end_it_and_
         assert_eq!(politeness.alone, alone, "after {seconds} s");
     }
     assert_eq!(window.w_max(), 70.0, "what was used of it");
+}
+
+#[test]
+fn a_rate_that_falls_with_the_window_ends_alone_at_once_and_gives_the_window_back() {
+    let mut politeness = Politeness { alone: true, own_verdicts: VERDICTS, ..Politeness::default() };
+    let mut window = window(70.0);
+    politeness.judge(TEST, &Rounds::new(0.020, 70.0, 800.0).view(10.0), &mut window);
+    assert_eq!((politeness.alone, window.cwnd), (false, 100.0));
 }
 
 #[test]
