@@ -58,14 +58,21 @@ struct Test {
     left: f64,
     /// The delivery rate before.
     rate: f64,
+    /// Whether the window was in use then.
+    is_steady: bool,
 }
 
 impl Test {
+    /// Whether the rate fell by less than half of the reduction.
+    fn has_kept_rate(&self, view: &View<'_>) -> bool {
+        let [latest, prior] = view.round.latest_rates;
+        (latest + prior) / 2.0 > (1.0 - 0.5 * (1.0 - self.left)).min(0.9) * self.rate
+    }
+
     /// The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
     /// were there are gone, while the rate stayed.
     fn owner(&self, view: &View<'_>) -> Owner {
-        let kept = (1.0 - 0.5 * (1.0 - self.left)).min(0.9);
-        if view.round.rate <= kept * self.rate {
+        if !self.has_kept_rate(view) {
             return Owner::OthersAlone;
         }
         let (before, after, base) = (self.load, view.round.load(), view.delay.base());
@@ -124,18 +131,22 @@ impl Politeness {
             }
         } else if self.sees_others(view, window) {
             self.on_others(window, view.now);
-        } else if self.is_due(view, window, rng) {
+        } else if self.is_due(view, rng) {
             self.begin_test(view, window);
         }
     }
 
     fn judge(&mut self, test: Test, view: &View<'_>, window: &mut Window) {
         let after = view.round.load();
-        let is_clear = view.round.is_filled(0.7, window.cwnd) && after.in_flight <= EFFECTIVE * test.load.in_flight;
+        let is_clear = test.is_steady
+            && view.round.is_filled(0.7, window.cwnd)
+            && after.in_flight <= EFFECTIVE * test.load.in_flight;
         if !is_clear {
-            // The application's pauses say nothing, nor does a window that is not used: nothing was learnt, and nothing is lost.
+            // The application's pauses say nothing, nor does a window that is not used: nothing is learnt, and nothing is lost.
             window.restore(test.cwnd);
-            self.next_test = view.now + PAUSES[0];
+            if !test.has_kept_rate(view) {
+                self.next_test = view.now + PAUSES[0];
+            }
             return;
         }
         match test.owner(view) {
@@ -158,15 +169,14 @@ impl Politeness {
         !is_own && view.round.queue_has_halved(1.5 * view.delay.standing())
     }
 
-    fn is_due(&self, view: &View<'_>, window: &Window, rng: &mut RngStream) -> bool {
+    fn is_due(&self, view: &View<'_>, rng: &mut RngStream) -> bool {
         let stands = view.round.queueing > view.delay.standing();
-        let may_test =
-            stands && view.now >= self.next_test && view.may_reduce && view.round.is_filled(0.8, window.cwnd);
-        may_test && rng.chance(CHANCE[usize::from(self.alone)])
+        stands && view.now >= self.next_test && view.may_reduce && rng.chance(CHANCE[usize::from(self.alone)])
     }
 
     fn begin_test(&mut self, view: &View<'_>, window: &mut Window) {
         let (base, queueing) = (view.delay.base(), view.round.queueing);
+        let is_steady = view.round.is_filled(0.8, window.cwnd);
         window.use_at_most(view.round.most_in_flight());
         let least = FLOOR[usize::from(self.alone)].max((LEAST_WINDOW / window.cwnd).min(1.0));
         let left = (base / (base + queueing)).max(least);
@@ -177,7 +187,7 @@ impl Politeness {
             self.prior_window = w_max;
             window.aim_at(w_max);
         }
-        self.test = Some(Test { at: view.now, load: view.round.load(), cwnd, left, rate: view.round.rate });
+        self.test = Some(Test { at: view.now, load: view.round.load(), cwnd, left, rate: view.round.rate, is_steady });
     }
 
     /// The queue did not follow the own window: there are others.

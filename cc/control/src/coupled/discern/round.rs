@@ -96,6 +96,8 @@ pub(super) struct Round {
     used_since: Instant,
     /// Mean delivery rate of rounds, packets a second.
     pub(super) rate: f64,
+    /// The delivery rates of the latest two.
+    pub(super) latest_rates: [f64; 2],
 }
 
 impl Round {
@@ -108,6 +110,7 @@ impl Round {
             used: [0.0; 2],
             used_since: now,
             rate: 0.0,
+            latest_rates: [0.0; 2],
         }
     }
 
@@ -141,6 +144,7 @@ impl Round {
             return false;
         }
         let rate = (self.counts.packets - self.counts.lost) / elapsed;
+        self.latest_rates = [rate, self.latest_rates[0]];
         self.rate = if self.rate == 0.0 { rate } else { self.rate + (rate - self.rate) / 4.0 };
         if self.seen[0].queueing.count > 0.0 {
             self.queueing = self.seen[0].queueing.least;

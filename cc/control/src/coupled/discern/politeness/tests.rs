@@ -24,7 +24,7 @@ impl Rounds {
             round.add_queueing(queueing);
             round.ends(0.01, now + Span::from_millis(10));
         }
-        round.rate = rate;
+        (round.rate, round.latest_rates) = (rate, [rate; 2]);
         Self { delay, round }
     }
 
@@ -41,8 +41,14 @@ fn window(cwnd: f64) -> Window {
 }
 
 /// A test that left 0.7 of 100 packets, at a queueing delay of 20 ms and a base RTT of 20 ms.
-const TEST: Test =
-    Test { at: Instant::ZERO, load: Load { in_flight: 100.0, queueing: 0.02 }, cwnd: 100.0, left: 0.7, rate: 1_000.0 };
+const TEST: Test = Test {
+    at: Instant::ZERO,
+    load: Load { in_flight: 100.0, queueing: 0.02 },
+    cwnd: 100.0,
+    left: 0.7,
+    rate: 1_000.0,
+    is_steady: true,
+};
 
 /// The verdict on the test: verdicts that the queue is ours, and that it is others'.
 fn verdict(test: Test, queueing: f64, in_flight: f64, rate: f64) -> (u32, usize) {
@@ -66,6 +72,7 @@ fn a_rate_that_falls_by_half_of_the_reduction_shows_others() {
 
 #[test]
 fn a_test_without_a_window_in_use_before_and_after_says_nothing() {
+    assert_eq!(verdict(Test { is_steady: false, ..TEST }, 0.02, 70.0, 1_000.0), (0, 0));
     assert_eq!(verdict(TEST, 0.02, 96.0, 1_000.0), (0, 0), "the packets in flight have hardly fallen");
     let mut rounds = Rounds::new(0.02, 70.0, 1_000.0);
     rounds.round.add_in_flight(40.0, Instant::ZERO);
