@@ -217,7 +217,8 @@ impl Sender {
             return false;
         }
         let written = self.write_queue.written;
-        if self.write_queue.write_ends.pop_front_if(|end| *end == written).is_some() {
+        if self.write_queue.write_ends.front() == Some(&written) {
+            self.write_queue.write_ends.pop_front();
             self.begin_write();
         }
         let write_end = self.write_queue.write_ends.front().copied().unwrap_or(self.write_seq);
