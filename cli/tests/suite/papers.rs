@@ -56,7 +56,6 @@ fn han_2019_finds_bbr_ahead_on_lossy_paths_and_coupled_bbr_behind_the_flows_besi
         "Coupled BBR achieves fairness",
         "The overall throughput of Coupled BBR with the adaptive scheduler is two times | path first",
         "It is fair: MPTCP gets what TCP gets on the better path | path first",
-        "It is fair: MPTCP gets what TCP gets on the better path | path second",
     ];
     assert_verdict(&claims, "does_not_hold", &fails);
 }
@@ -67,7 +66,6 @@ fn luczak_2023_finds_balia_not_first_and_wvegas_not_last() {
     let fails = [
         "BALIA achieves the lowest head-of-line degree",
         "BALIA has the highest average throughput",
-        "BALIA has the highest maximum throughput",
         "wVegas is weakest: its protocol delay is over two times worse with Reno",
         "wVegas's head-of-line degree is over five times larger with Reno",
         "wVegas's throughput is 33 % lower",
@@ -100,16 +98,18 @@ fn in_a_fat_tree_subflows_find_the_paths_that_one_path_misses() {
     assert_all_hold(&claims("fat-tree", &[]), 3);
 }
 
-/// All seeds of the default scheduler with the real-time class, which the claims are about. Eight runs may leave a claim open, as a
-/// single run would decide it by chance.
+/// All seeds of the default scheduler with the real-time class, which the claims are about. Eight runs may leave a claim on bulk open, as
+/// a single run would decide it by chance.
 #[test]
 fn in_the_field_the_real_time_class_keeps_its_delays_and_bulk_its_share() {
     let tunnel = r#"{ label = "overflow", value = { mode = "ropewalk", scheduler = "overflow", realtime = true } }"#;
     let claims = claims("studies/field", &["repetitions=8", &format!("sweep.tunnel=[{tunnel}]")]);
     assert_eq!(claims.len(), 29);
-    let holding = claims.iter().filter(|claim| claim["verdict"] == "holds").count();
-    assert!(holding >= 27, "{holding} hold");
-    claims.iter().for_each(|claim| assert_ne!(claim["verdict"], "does_not_hold", "{claim:#}"));
+    for claim in &claims {
+        let is_about_bulk =
+            claim["says"].as_str().is_some_and(|says| says.starts_with("Bulk") || says.starts_with("A link"));
+        assert!(claim["verdict"] == "holds" || is_about_bulk && claim["verdict"] == "undecided", "{claim:#}");
+    }
 }
 
 /// With acknowledgements paced by their own rate the bulk flow had 73 Mbit/s over DSL and satellite, which can carry 183.

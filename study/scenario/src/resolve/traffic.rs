@@ -16,6 +16,8 @@ use units::{Instant, Span};
 
 /// Linux's default congestion control.
 pub(crate) const CONGESTION: &str = "cubic";
+/// A flow fills its first buffer before it sends, segment by segment, so the buffer is bounded.
+const MAX_INITIAL_SEND_BUFFER: u64 = 1 << 30;
 /// The maximum number of flows of one `count`, so that a typing error does not exhaust the memory.
 const MAX_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers, bytes.
@@ -390,6 +392,10 @@ fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     }
     if let Some(buffer) = &table.initial_send_buffer {
         host.initial_send_buffer = check_positive("initial_send_buffer", buffer, |buffer| buffer.0)?.0;
+        if host.initial_send_buffer > MAX_INITIAL_SEND_BUFFER {
+            let diagnostic = Diagnostic::new(buffer.span(), "a flow would fill more than 1 GiB before it sends");
+            return Err(diagnostic.with_help("`initial_send_buffer` is at most \"1GiB\"; `send_buffer` may be more"));
+        }
     }
     if let Some(lowat) = &table.notsent_lowat {
         host.notsent_lowat = Some(check_positive("notsent_lowat", lowat, |lowat| lowat.0)?.0);

@@ -226,6 +226,7 @@ fn send_buffers() {
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&flow("host = { notsent_lowat = \"0B\" }"), 9, "flow.f.host.notsent_lowat", "more than zero");
     check(&flow("host = { initial_send_buffer = \"0B\" }"), 9, "flow.f.host.initial_send_buffer", "more than zero");
+    check(&flow("host = { initial_send_buffer = \"2GiB\" }"), 9, "flow.f.host.initial_send_buffer", "at most");
 }
 
 #[test]
