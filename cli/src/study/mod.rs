@@ -31,7 +31,7 @@ pub(crate) enum StudyVerb {
     /// Run a scenario: every cell of its sweep with every seed
     #[command(after_help = AFTER_HELP)]
     Run(Run),
-    /// Put a congestion control to the questions of RFC 9743, beside CUBIC and Reno; or into worlds drawn by seed
+    /// Put a congestion control to the questions of RFC 9743, next to CUBIC and Reno; or into worlds drawn by seed
     #[command(after_help = AFTER_HELP)]
     Evaluate(Evaluate),
     /// Say whether the fitted constants of a scenario still meet their targets, and which ones would
@@ -160,7 +160,7 @@ pub(crate) struct Evaluate {
     /// Short runs
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Instead of the questions: judge it beside CUBIC in the worlds drawn from these seeds
+    /// Instead of the questions: judge it against CUBIC in the worlds drawn from these seeds
     #[arg(long, value_name = "FROM..TO", value_parser = worlds::range, conflicts_with = "quick")]
     pub(crate) worlds: Option<Range<u64>>,
     /// Only the worlds for choosing parameters (even seeds), or only those that judge (odd seeds)

@@ -1,4 +1,4 @@
-//! `ropewalk evaluate NAME --worlds`: an algorithm beside CUBIC in worlds drawn by seed.
+//! `ropewalk evaluate NAME --worlds`: an algorithm and CUBIC in worlds drawn by seed.
 
 use super::evaluate::proposed;
 use super::progress::Progress;

@@ -51,7 +51,7 @@ fn worlds_are_judged_and_resumed_and_one_that_is_shown_runs_by_itself() {
         outcome.stdout
     };
     let once = judge("once", "0..4");
-    assert!(once.starts_with("reno beside CUBIC in 4 drawn worlds: "), "{once}");
+    assert!(once.starts_with("reno against CUBIC in 4 drawn worlds: "), "{once}");
     judge("twice", "2..4");
     assert_eq!(judge("twice", "0..4"), once);
     let world = ropewalk(&["evaluate", "reno", "--show", "0"]).stdout;

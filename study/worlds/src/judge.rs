@@ -7,7 +7,7 @@ use crate::{Group, Outcome, Rival, RivalKind, Rtt, World};
 pub enum Measure {
     /// What the worst-off group of competitors keeps of what CUBIC leaves it. At least 0.5.
     Harm,
-    /// The share of its own packets that is lost, of the greater of twice CUBIC's share and 2 %. At most 1.
+    /// The share of lost packets among its own, of the greater of twice CUBIC's share and 2 %. At most 1.
     Loss,
     /// Queueing delay of its packets, of the greater of 1.25 times CUBIC's and a quarter of the base round trip (of the 95th
     /// percentile half of it). At most 1.
@@ -36,7 +36,7 @@ const QUEUE_FACTOR: f64 = 1.25;
 /// percentile twice as much.
 const ALWAYS_ALLOWED_QUEUE: (f64, f64) = (0.25, 10.0);
 
-/// Bytes of a competitor beside CUBIC below which chance decides.
+/// Bytes of a competitor next to CUBIC below which chance decides.
 const WORTH_BYTES: u64 = 100 * 1460;
 /// Bytes of each flow of the group, likewise.
 const WORTH_FLOW_BYTES: u64 = 10 * 1460;
@@ -47,9 +47,9 @@ const PACKET_BITS: f64 = 1460.0 * 8.0;
 /// Answers and datagrams, likewise.
 const WORTH_REQUESTS: u64 = 10;
 const WORTH_DATAGRAMS: u64 = 50;
-/// Packets of its own, likewise.
+/// Own packets, likewise.
 const WORTH_PACKETS: u64 = 200;
-/// Milliseconds that a call has to wait longer than beside CUBIC before its delay counts.
+/// Milliseconds that a call has to wait longer than next to CUBIC before its delay counts.
 const WORTH_DELAY_MS: f64 = 20.0;
 
 /// The measures of a world; none where there is nothing worth judging.
@@ -102,7 +102,7 @@ impl Measure {
     }
 }
 
-/// Judges an algorithm's outcome beside those of CUBIC in the same world: with the same seed, and once more with other luck.
+/// Judges an algorithm's outcome against those of CUBIC in the same world: with the same seed, and once more with other luck.
 /// Each value is the one that is better for the algorithm, so that it is not held to what CUBIC does by chance.
 #[must_use]
 pub fn judge(world: &World, algorithm: &Outcome, cubic: [&Outcome; 2]) -> Judgement {

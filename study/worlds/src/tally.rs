@@ -167,7 +167,7 @@ impl Tally {
     pub fn text(&self, count: usize) -> String {
         let Verdict { judged, passed } = self.all();
         let mut out = format!(
-            "{} beside CUBIC in {judged} drawn worlds: {passed} pass all that they judge ({:.1} %)\n\n",
+            "{} against CUBIC in {judged} drawn worlds: {passed} pass all that they judge ({:.1} %)\n\n",
             self.algorithm,
             100.0 * self.all().share()
         );

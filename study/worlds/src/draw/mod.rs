@@ -1,6 +1,6 @@
 //! Drawing: a seed becomes a world.
 //!
-//! A world is a scenario file, so that a person can run it by itself. Each component draws from a random stream of its own.
+//! A world is a scenario file, so that a person can run it by itself. Each component draws from its own random stream.
 
 mod chance;
 mod link;

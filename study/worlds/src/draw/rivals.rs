@@ -15,7 +15,7 @@ pub enum RivalKind {
     Greedy,
     /// TCP flows of limited size that come one after the other.
     Churn,
-    /// Short TCP flows: answers to requests, each on a connection of its own.
+    /// Short TCP flows: answers to requests, with a connection for each.
     Short,
     /// A constant rate, by UDP.
     Call,

@@ -46,7 +46,7 @@ impl PathController for Blast {
     }
 }
 
-/// It answers no loss, so that whoever does is pushed out of each queue that does not isolate flows (RFC 2914, section 2).
+/// It answers no loss, so that any flow that does is pushed out of each queue that does not isolate flows (RFC 2914, section 2).
 #[test]
 fn a_window_that_no_loss_lowers_is_found_harmful() {
     registry::register(AlgorithmEntry {

@@ -24,7 +24,7 @@ impl Scoreboard {
     }
 
     /// A packet that is newly SACKed goes into the buffer of the one before it, if that is SACKed, and what follows too
-    /// (Linux `tcp_shift_skb_data`); otherwise it becomes a buffer of its own (`tcp_match_skb_to_sack`). If a packet of a buffer
+    /// (Linux `tcp_shift_skb_data`); otherwise it becomes a separate buffer (`tcp_match_skb_to_sack`). If a packet of a buffer
     /// was retransmitted, all of it counts as such.
     pub(super) fn merge_sacked(&mut self, seq: u64) {
         let is_mergeable = |packet: &SentPacket| packet.flags & (SACKED | LOST | RETRANSMITTED) == SACKED;
@@ -56,7 +56,7 @@ impl Scoreboard {
     }
 
     /// Of the buffer that holds packet `seq` the first `count` packets from there on are sent again, as far as they are lost: what
-    /// follows becomes a buffer of its own (Linux `tcp_fragment`).
+    /// follows becomes a separate buffer (Linux `tcp_fragment`).
     pub fn split_retransmission(&mut self, seq: u64, count: u64) {
         if seq > self.snd_una && self.packet(seq - 1).ends_super_segment() == 0 {
             return; // it goes on
@@ -68,7 +68,7 @@ impl Scoreboard {
         }
     }
 
-    /// Packet `seq`, the last of a buffer, becomes a buffer of its own.
+    /// Packet `seq`, the last of a buffer, becomes a separate buffer.
     pub fn split_last(&mut self, seq: u64) {
         if seq > self.snd_una {
             self.set_super_segment_end(seq - 1, true);

@@ -145,7 +145,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement of its own answers one that was discarded, at most one in half a second (`tcp_send_dupack`,
+    /// A separate acknowledgement answers one that was discarded, at most one in half a second (`tcp_send_dupack`,
     /// `tcp_invalid_ratelimit`). Its receiver has no use for it, so that it is not sent; but it counts as a departure.
     fn answer_discarded(&mut self, now: Instant) {
         if self.answered_discarded.is_none_or(|prior| now.since(prior) >= ANSWER_INTERVAL) {

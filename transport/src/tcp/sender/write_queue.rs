@@ -107,7 +107,7 @@ impl WriteQueue {
         (end - snd_nxt, self.buffers.len() <= 1)
     }
 
-    /// The head is cut at segment `end`: what it has beyond becomes a buffer of its own (`tso_fragment`).
+    /// The head is cut at segment `end`: what it has beyond becomes a separate buffer (`tso_fragment`).
     pub(super) fn cut_head(&mut self, end: u64) {
         if self.buffers.front().is_some_and(|head| head.end > end) {
             self.buffers.push_front(Buffer { end, psh: false });

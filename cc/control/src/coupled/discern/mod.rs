@@ -53,7 +53,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "discern",
     aliases: &[],
     title: "CUBIC that tells random loss from congestion by delay and experiment; one window per shared bottleneck",
-    source: "own algorithm, after RFC 9438",
+    source: "own algorithm (experimental), after RFC 9438",
     parameters: config::PARAMETERS,
     properties: Properties {
         single_path: None,

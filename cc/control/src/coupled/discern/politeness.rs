@@ -2,7 +2,7 @@
 //!
 //! While a queue stands, the used window is backed off now and then, to what would just empty the queue. After three round trips
 //! the mean packets in flight have gone from i0 to i1 and the mean queue from q0 to q1, where it would be
-//! `q_alone = i1 / i0 (b + q0) - b` (b: base RTT) if the path were ours alone. The own share of the queue is
+//! `q_alone = i1 / i0 (b + q0) - b` (b: base RTT) if the path were ours alone. Our share of the queue is
 //! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it or `s > 3/4`, and the rate fell by less than
 //! half of the reduction: a link that we fill alone serves us at its rate, with a queue or without. Three such verdicts make us
 //! *alone*: from then on the window is backed off as far as it takes. Any other verdict, and a queue that halves for good while
@@ -190,7 +190,7 @@ impl Politeness {
         self.test = Some(Test { at: view.now, load: view.round.load(), cwnd, left, rate: view.round.rate, is_steady });
     }
 
-    /// The queue did not follow the own window: there are others.
+    /// The queue did not follow our window: there are others.
     fn on_others(&mut self, window: &mut Window, now: Instant) {
         let pause = PAUSES[self.other_verdicts];
         self.other_verdicts = (self.other_verdicts + 1).min(PAUSES.len() - 1);

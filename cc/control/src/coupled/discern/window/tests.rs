@@ -66,7 +66,7 @@ fn a_short_path_grows_as_reno_does_and_an_nth_of_that() {
     }
 }
 
-/// The mean window of a flow of which one packet in `interval` is lost at random. `round` reduces the window, if it is told to,
+/// The mean window of a flow of which one packet in `interval` is lost at random. `round` reduces the window, if it may,
 /// lets it grow for a round trip, and returns it.
 fn mean_window(interval: f64, mut round: impl FnMut(Instant, bool) -> f64) -> f64 {
     let (mut cwnd, mut total, mut losses) = (10.0, 0.0, RngStream::named(1, "losses"));
