@@ -5,8 +5,9 @@
 use crate::network::{Host, Network};
 use crate::observe::counter;
 use crate::traffic::Connection;
-use crate::trial::{PACKET, Paths, wait_until};
+use crate::trial::{PACKET, PATIENCE, Paths, wait_until};
 use kernel::Hook;
+use std::time::Instant;
 
 /// A short queue that slow start overflows.
 const LOSING: &str = "tbf rate 20mbit burst 20kb limit 30kb";
@@ -15,12 +16,32 @@ const SLOW: &str = "tbf rate 20kbit burst 2kb limit 1mb";
 /// Counters of `/proc/net/netstat` that grow when a reduction turns out to have been unnecessary.
 const UNDONE: [&str; 4] = ["TCPLossUndo", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"];
 
-/// Lets a connection lose packets, time out, find the timeout unnecessary, and fall idle, until each of these hooks was
-/// called at least once; they are those of the registration `id`, and returned.
+/// Single packets of a round, each after an idle pause.
+const PAUSES: usize = 20;
+
+/// Lets a connection lose packets, time out, find the timeout unnecessary, and fall idle, again and again until each of these hooks
+/// was called at least once; they are those of the registration `id`, and returned. Which reduction is undone is not in our hand: a
+/// busy machine's timeout may come before the window was reduced.
 ///
 /// # Errors
 /// What a command said, or what did not come about.
 pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Vec<Hook>, String> {
+    let start = Instant::now();
+    let are_called = || kernel::hooks(id).iter().all(|hook| hook.calls > 0);
+    while !are_called() && start.elapsed() < PATIENCE {
+        round(paths, connection)?;
+        for _ in 0..PAUSES {
+            if are_called() {
+                break;
+            }
+            paths.send(connection, PACKET)?;
+        }
+    }
+    Ok(kernel::hooks(id))
+}
+
+/// A loss, a timeout that was unnecessary, and what follows.
+fn round(paths: &mut Paths, connection: &mut Connection) -> Result<(), String> {
     shape(&paths.network, "replace", LOSING)?;
     paths.send(connection, 2_000_000)?;
     let before = undone(&paths.network)?;
@@ -30,9 +51,7 @@ pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Ve
         return Err("no timeout was found unnecessary".to_owned());
     }
     shape(&paths.network, "change", LOSING)?;
-    paths.send(connection, PACKET)?;
-    wait_until(|| paths.send(connection, PACKET).is_err() || kernel::hooks(id).iter().all(|hook| hook.calls > 0));
-    Ok(kernel::hooks(id))
+    paths.send(connection, PACKET)
 }
 
 fn shape(network: &Network, verb: &str, qdisc: &str) -> Result<(), String> {

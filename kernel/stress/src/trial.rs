@@ -20,7 +20,7 @@ const QUARTER: [&str; 3] = ["lia", "olia", "balia"];
 const NEEDS_ECN: &str = "dctcp";
 const GREATEST_GROWTH: f64 = 0.5;
 /// After this time a condition has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a trial saw.
 #[derive(Debug)]

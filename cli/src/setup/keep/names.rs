@@ -157,7 +157,7 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     let earlier = fs::read_to_string(FILE);
     let is_kept = earlier.as_ref().is_ok_and(|text| is_own(text, &wanted.interface));
     let is_there = fs::symlink_metadata(FILE).is_ok();
-    let is_mount = !is_kept && is_there && fs::rename(FILE, &backup).is_err();
+    let is_mount = !is_kept && is_there && link(&backup).is_err();
     if is_mount {
         // A container's file, which is mounted, can only be overwritten.
         fs::copy(FILE, &backup)?;
@@ -186,6 +186,15 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     fs::rename(new, FILE)
+}
+
+/// A second name for the file, or for the symbolic link that it is. The file keeps its own until the new one takes that over: a program
+/// that looks up a name meanwhile finds one of them.
+fn link(backup: &Path) -> io::Result<()> {
+    match fs::remove_file(backup) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::hard_link(FILE, backup),
+    }
 }
 
 /// Puts the earlier resolvers back, if the tunnel's are set.
