@@ -9,6 +9,11 @@ use units::{Instant, Span};
 const SLOT: Span = Span::from_secs(10);
 /// The least and the greatest of what is taken for noise of the hosts: five times the base RTT between these.
 const NOISE: [f64; 2] = [50e-6, 2e-3];
+/// Samples in a row of which the greatest counts for the base RTT, at least and at most.
+const LEAST_IN_A_ROW: usize = 3;
+const MOST_IN_A_ROW: usize = 8;
+/// A base RTT is old where the present slot's is so much greater.
+const OLD: f64 = 1.05;
 /// A delay of so much of the base RTT is a queue.
 const BASE_PART: f64 = 1.0 / 16.0;
 
@@ -20,8 +25,11 @@ pub(super) struct Delay {
     latest: f64,
     /// When the latest sample of packets in order came. Where there is none for long, the others have to do.
     in_order_at: Instant,
-    /// The latest samples of packets in order: one that overtakes others tells of no base RTT. The greatest of three counts.
-    samples: [f64; 3],
+    /// The latest samples of packets in order. The greatest of some in a row counts: a packet that overtakes others tells of
+    /// no base RTT, nor does one that jitter held up less than its neighbours.
+    samples: [f64; MOST_IN_A_ROW],
+    /// How many of them.
+    in_a_row: usize,
     /// The queueing delays of the latest samples: the least of four counts.
     recent: [f64; 4],
     queueing: f64,
@@ -36,7 +44,8 @@ impl Delay {
             slot_start: now,
             latest: 0.0,
             in_order_at: now,
-            samples: [0.0; 3],
+            samples: [0.0; MOST_IN_A_ROW],
+            in_a_row: LEAST_IN_A_ROW,
             recent: [0.0; 4],
             queueing: 0.0,
             max: 0.0,
@@ -60,13 +69,19 @@ impl Delay {
     }
 
     fn update_base(&mut self, rtt: f64, now: Instant) {
-        self.samples = [rtt, self.samples[0], self.samples[1]];
-        let settled = self.samples.iter().copied().fold(0.0, f64::max);
+        self.samples.rotate_right(1);
+        self.samples[0] = rtt;
+        let settled = self.samples[..self.in_a_row].iter().copied().fold(0.0, f64::max);
         if now.since(self.slot_start) > SLOT {
             self.slots = [settled, self.slots[0]];
             self.slot_start = now;
         }
         self.slots[0] = self.slots[0].min(settled);
+    }
+
+    /// With so many packets in flight, the base RTT has to last for a quarter of them, within three and eight.
+    pub(super) fn set_in_flight(&mut self, packets: f64) {
+        self.in_a_row = ((packets / 4.0) as usize).clamp(LEAST_IN_A_ROW, MOST_IN_A_ROW);
     }
 
     /// A round has ended in which this was the greatest queueing delay.
@@ -77,6 +92,11 @@ impl Delay {
     /// The RTT without a queue; infinite before the first sample.
     pub(super) fn base(&self) -> f64 {
         self.slots[0].min(self.slots[1])
+    }
+
+    /// Whether the base RTT was seen in the slot before, and not yet in the present one.
+    pub(super) fn is_base_old(&self) -> bool {
+        self.slots[0] > OLD * self.slots[1]
     }
 
     /// The latest RTT; 0 before the first sample.
@@ -155,6 +175,31 @@ mod tests {
             delay.on_sample(1e-3, false, Instant::ZERO);
         });
         assert_close(delay.base(), 20e-3);
+    }
+
+    /// A path of 20 to 30 ms whose jitter keeps packets in order: the delay jumps up and falls a millisecond a packet.
+    #[test]
+    fn with_many_packets_in_flight_the_base_rtt_has_to_last_so_that_jitter_is_no_queue() {
+        let greatest = |in_flight: f64| {
+            let mut delay = Delay::new(Instant::ZERO);
+            delay.set_in_flight(in_flight);
+            let rtts = (0..1_000).map(|packet| 30e-3 - f64::from(packet % 11) * 1e-3);
+            rtts.map(|rtt| delay.on_sample(rtt, true, Instant::ZERO)).skip(11).fold(0.0, f64::max)
+        };
+        assert_close(greatest(12.0), 5e-3);
+        assert_eq!(greatest(100.0), 0.0);
+    }
+
+    #[test]
+    fn a_base_rtt_is_old_while_the_present_slot_has_not_seen_it() {
+        let mut delay = delay(20e-3, 20e-3);
+        let mut is_old = |rtt, second| {
+            (0..8).for_each(|_| {
+                delay.on_sample(rtt, true, Instant::ZERO + Span::from_secs(second));
+            });
+            delay.is_base_old()
+        };
+        assert_eq!([is_old(22e-3, 9), is_old(22e-3, 11), is_old(20.5e-3, 12)], [false, true, false]);
     }
 
     #[test]

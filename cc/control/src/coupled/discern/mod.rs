@@ -2,7 +2,7 @@
 //!
 //! A loss is congestion or it is not, and the two ask for opposite answers. The evidence is the queueing delay of the packets
 //! after the lost one; where there is no delay, an experiment. Notation: window w; base RTT b (`delay.rs`: the minimum of 10 to
-//! 20 s, of packets in order; of three samples in a row the greatest); queueing delay q = RTT - b (the least of four samples);
+//! 20 s, of packets in order; of three to eight samples in a row the greatest); queueing delay q = RTT - b (the least of four samples);
 //! random loss rate p̂, known from n̂ packets.
 //!
 //! 1. **Growth** (`window.rs`). Slow start until every q of a round is at least `clamp(b/8, 4 ms, 16 ms)`. Then CUBIC (RFC 9438:

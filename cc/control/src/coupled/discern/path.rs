@@ -156,6 +156,7 @@ impl Path {
     fn measure(&mut self, sample: &AckSample, now: Instant) {
         if let Some(rtt) = sample.rtt {
             let is_in_order = sample.prior_ca_state == CaState::Open && sample.ca_state == CaState::Open;
+            self.delay.set_in_flight(f64::from(sample.prior_in_flight));
             let queueing = self.delay.on_sample(rtt.as_secs_f64(), is_in_order, now);
             self.round.add_queueing(queueing);
         }

@@ -3,12 +3,14 @@
 //! While a queue stands, the used window is backed off now and then, to what would just empty the queue. After three round trips
 //! the mean packets in flight have gone from i0 to i1 and the mean queue from q0 to q1, where it would be
 //! `q_alone = i1 / i0 (b + q0) - b` (b: base RTT) if the path were ours alone. Our share of the queue is
-//! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it or `s > 3/4`, and the rate fell by less than
+//! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it, or if `s > 3/4` and the rate fell by less than
 //! half of the reduction: a link that we fill alone serves us at its rate, with a queue or without. Three such verdicts make us
-//! *alone*: from then on the window is backed off as far as it takes. Any other verdict, and a queue that halves for good while
-//! our packets in flight do not, shows others: CUBIC's window, back to where it was before, and no test for 1 s, then 3 s and
-//! 10 s. Where the rate fell with the window, the window of before the test returns at once: the queue is others', such as that
-//! of the acknowledgements' way back. A test without a window in use before and after says nothing.
+//! *alone*: from then on the window is backed off as far as it takes, and to nine tenths of that while the base RTT is older than
+//! 10 s, so that it is seen again. Any other verdict, and a queue that halves for good while our packets in flight do not, shows
+//! others, and takes one of the three away. When none is left, CUBIC's window leads back to where it was before, and there is no
+//! test for 1 s, then 3 s and 10 s. Where the rate fell with the window and the queue stayed, the window of before the test
+//! returns at once: the queue is others', such as that of the acknowledgements' way back. A test without a window in use says
+//! nothing.
 
 use super::delay::Delay;
 use super::round::{Load, MEMORY, Round};
@@ -21,6 +23,10 @@ const OWN_SHARE: f64 = 0.75;
 const VERDICTS: u32 = 3;
 /// The least part of the window that a test leaves, and a reduction when we are alone.
 const FLOOR: [f64; 2] = [0.7, 0.1];
+/// The part of their maximum that the packets in flight keep before a test whose rate tells.
+const STEADY: f64 = 0.5;
+/// What is left of an empty queue's window where the base RTT is old.
+const BELOW: f64 = 0.9;
 /// The part of the packets in flight that is left at most, for a test to tell.
 const EFFECTIVE: f64 = 0.95;
 /// Part of a standing queue below which nobody keeps one.
@@ -31,8 +37,6 @@ const CHANCE: [f64; 2] = [0.25, 0.5];
 const LEAST_WINDOW: f64 = 4.0;
 /// Without a test, after others were seen the first time in a row, the second, and later.
 const PAUSES: [Span; 3] = [Span::from_secs(1), Span::from_secs(3), Span::from_secs(10)];
-/// Others who are seen once in so long a time are no evidence for who was alone.
-const DOUBT: Span = Span::from_secs(2);
 /// Shortest time for a queue to settle, seconds.
 const MIN_SETTLING: f64 = 0.06;
 
@@ -72,14 +76,16 @@ impl Test {
     /// The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
     /// were there are gone, while the rate stayed.
     fn owner(&self, view: &View<'_>) -> Owner {
+        if view.round.queueing < EMPTY * view.delay.standing() {
+            return Owner::Us;
+        }
         if !self.has_kept_rate(view) {
             return Owner::OthersAlone;
         }
         let (before, after, base) = (self.load, view.round.load(), view.delay.base());
         let alone = (after.in_flight / before.in_flight * (base + before.queueing) - base).max(0.0);
         let own_share = (before.queueing - after.queueing) / (before.queueing - alone).max(1e-4);
-        let is_empty = view.round.queueing < EMPTY * view.delay.standing();
-        if is_empty || own_share > OWN_SHARE { Owner::Us } else { Owner::Others }
+        if own_share > OWN_SHARE { Owner::Us } else { Owner::Others }
     }
 }
 
@@ -90,11 +96,10 @@ pub(super) struct Politeness {
     test: Option<Test>,
     /// CUBIC's aim before we were alone, packets.
     prior_window: f64,
-    /// Verdicts in a row that the queue was ours.
+    /// Verdicts that the queue was ours, less those that there are others.
     own_verdicts: u32,
     /// Verdicts in a row that there are others.
     other_verdicts: usize,
-    suspected: Instant,
     next_test: Instant,
 }
 
@@ -137,11 +142,8 @@ impl Politeness {
     }
 
     fn judge(&mut self, test: Test, view: &View<'_>, window: &mut Window) {
-        let after = view.round.load();
-        let is_clear = test.is_steady
-            && view.round.is_filled(0.7, window.cwnd)
-            && after.in_flight <= EFFECTIVE * test.load.in_flight;
-        if !is_clear {
+        let has_fallen = view.round.load().in_flight <= EFFECTIVE * test.load.in_flight;
+        if !has_fallen || !view.round.is_filled(0.7, window.cwnd) {
             // The application's pauses say nothing, nor does a window that is not used: nothing is learnt, and nothing is lost.
             window.restore(test.cwnd);
             if !test.has_kept_rate(view) {
@@ -157,8 +159,11 @@ impl Politeness {
             Owner::Others => self.on_others(window, view.now),
             Owner::OthersAlone => {
                 window.restore(test.cwnd);
-                self.suspected = view.now;
-                self.on_others(window, view.now);
+                if test.is_steady {
+                    self.on_others(window, view.now);
+                } else {
+                    self.next_test = view.now + PAUSES[0];
+                }
             }
         }
     }
@@ -176,10 +181,11 @@ impl Politeness {
 
     fn begin_test(&mut self, view: &View<'_>, window: &mut Window) {
         let (base, queueing) = (view.delay.base(), view.round.queueing);
-        let is_steady = view.round.is_filled(0.8, window.cwnd);
+        let is_steady = view.round.is_filled(STEADY, window.cwnd);
         window.use_at_most(view.round.most_in_flight());
         let least = FLOOR[usize::from(self.alone)].max((LEAST_WINDOW / window.cwnd).min(1.0));
-        let left = (base / (base + queueing)).max(least);
+        let part = if self.alone && view.delay.is_base_old() { BELOW } else { 1.0 };
+        let left = (part * base / (base + queueing)).max(least);
         let cwnd = window.cwnd;
         let w_max = window.w_max().max(cwnd);
         window.reduce(left, view.now);
@@ -192,17 +198,15 @@ impl Politeness {
 
     /// The queue did not follow our window: there are others.
     fn on_others(&mut self, window: &mut Window, now: Instant) {
-        let pause = PAUSES[self.other_verdicts];
-        self.other_verdicts = (self.other_verdicts + 1).min(PAUSES.len() - 1);
-        let suspected = std::mem::replace(&mut self.suspected, now);
-        if self.alone && now.since(suspected) > DOUBT {
+        self.own_verdicts = self.own_verdicts.saturating_sub(1);
+        if self.own_verdicts > 0 {
             return;
         }
-        if self.alone {
+        if std::mem::take(&mut self.alone) {
             window.aim_at(self.prior_window);
         }
-        (self.alone, self.own_verdicts) = (false, 0);
-        self.next_test = now + pause;
+        self.next_test = now + PAUSES[self.other_verdicts];
+        self.other_verdicts = (self.other_verdicts + 1).min(PAUSES.len() - 1);
     }
 }
 

@@ -65,14 +65,18 @@ fn a_queue_that_falls_by_three_quarters_of_what_it_would_if_we_were_alone_is_our
 }
 
 #[test]
-fn a_rate_that_falls_by_half_of_the_reduction_shows_others() {
+fn a_rate_that_falls_by_half_of_the_reduction_shows_others_unless_nothing_is_left_of_the_queue() {
     let verdict = |(queueing, rate)| verdict(TEST, queueing, 70.0, rate);
-    assert_eq!([(0.008, 860.0), (0.008, 840.0), (0.0009, 840.0)].map(verdict), [(1, 0), (0, 1), (0, 1)]);
+    assert_eq!([(0.008, 860.0), (0.008, 840.0), (0.0009, 840.0)].map(verdict), [(1, 0), (0, 1), (1, 0)]);
 }
 
 #[test]
-fn a_test_without_a_window_in_use_before_and_after_says_nothing() {
-    assert_eq!(verdict(Test { is_steady: false, ..TEST }, 0.02, 70.0, 1_000.0), (0, 0));
+fn a_test_without_a_window_in_use_says_nothing() {
+    assert_eq!(
+        verdict(Test { is_steady: false, ..TEST }, 0.02, 70.0, 840.0),
+        (0, 0),
+        "the rate of before is not known"
+    );
     assert_eq!(verdict(TEST, 0.02, 96.0, 1_000.0), (0, 0), "the packets in flight have hardly fallen");
     let mut rounds = Rounds::new(0.02, 70.0, 1_000.0);
     rounds.round.add_in_flight(40.0, Instant::ZERO);
@@ -89,7 +93,7 @@ fn one_of_two_like_flows_never_finds_itself_alone() {
 }
 
 #[test]
-fn three_verdicts_make_alone_and_two_sights_of_others_in_two_seconds_end_it_and_give_the_window_back() {
+fn three_verdicts_make_alone_and_three_others_end_it_and_give_the_window_back() {
     let mut politeness = Politeness::default();
     let (own, others) = (Rounds::new(0.008, 70.0, 1_000.0), Rounds::new(0.020, 70.0, 1_000.0));
     let mut window = window(100.0);
@@ -100,19 +104,38 @@ fn three_verdicts_make_alone_and_two_sights_of_others_in_two_seconds_end_it_and_
     }
     assert!(politeness.alone);
     window.cwnd = 70.0;
-    for (seconds, alone) in [(10.0, true), (13.0, true), (14.0, false)] {
-        politeness.judge(TEST, &others.view(seconds), &mut window);
-        assert_eq!(politeness.alone, alone, "after {seconds} s");
+    for alone in [true, true, false] {
+        politeness.judge(TEST, &others.view(10.0), &mut window);
+        assert_eq!(politeness.alone, alone);
     }
     assert_eq!(window.w_max(), 70.0, "what was used of it");
 }
 
 #[test]
-fn a_rate_that_falls_with_the_window_ends_alone_at_once_and_gives_the_window_back() {
+fn a_rate_that_falls_with_the_window_gives_the_window_back_at_once() {
     let mut politeness = Politeness { alone: true, own_verdicts: VERDICTS, ..Politeness::default() };
     let mut window = window(70.0);
     politeness.judge(TEST, &Rounds::new(0.020, 70.0, 800.0).view(10.0), &mut window);
-    assert_eq!((politeness.alone, window.cwnd), (false, 100.0));
+    assert_eq!((politeness.own_verdicts, window.cwnd), (VERDICTS - 1, 100.0));
+}
+
+#[test]
+fn who_is_alone_backs_off_to_nine_tenths_of_that_until_an_old_base_rtt_is_seen_again() {
+    let mut rounds = Rounds::new(2.0 * BASE, 90.0, 1_000.0);
+    let after = |rounds: &Rounds| {
+        let mut politeness = Politeness { alone: true, ..Politeness::default() };
+        let mut window = window(90.0);
+        politeness.begin_test(&rounds.view(1.0), &mut window);
+        window.cwnd
+    };
+    let mut samples = |rtt: f64| {
+        (0..8).for_each(|_| {
+            rounds.delay.on_sample(rtt, true, Instant::ZERO + Span::from_secs(11));
+        });
+        after(&rounds)
+    };
+    assert!((samples(1.06 * BASE) - 27.0).abs() < 1e-9);
+    assert!((samples(BASE) - 30.0).abs() < 1e-9);
 }
 
 #[test]
