@@ -73,10 +73,11 @@ impl RttEstimator {
         self.first_sample
     }
 
-    /// Time threshold of loss detection (RFC 9002, section 6.1.2): `eighths` of the greater of smoothed and latest RTT.
+    /// The RTT of which the time threshold of loss detection is a part (RFC 9002, section 6.1.2): the greater of smoothed and
+    /// latest one.
     #[must_use]
-    pub fn loss_delay(&self, eighths: u64) -> Span {
-        (self.smoothed_rtt.max(self.latest_rtt) / 8 * eighths).max(GRANULARITY)
+    pub fn loss_rtt(&self) -> Span {
+        self.smoothed_rtt.max(self.latest_rtt)
     }
 
     /// Probe timeout after `pto_count` in a row (RFC 9002, section 6.2.1).
@@ -142,14 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn the_time_threshold_is_nine_eighths_of_the_greater_rtt_and_a_millisecond_at_least() {
+    fn losses_are_timed_by_the_greater_of_smoothed_and_latest_rtt() {
         let mut rtt = RttEstimator::default();
         rtt.update(Instant::ZERO, ms(80), ms(0));
-        assert_eq!(rtt.loss_delay(9), ms(90));
+        assert_eq!(rtt.loss_rtt(), ms(80));
         rtt.update(Instant::ZERO, ms(160), ms(0));
-        assert_eq!(rtt.loss_delay(9), ms(180), "the latest is greater than the smoothed");
-        let mut short = RttEstimator::default();
-        short.update(Instant::ZERO, Span::from_micros(100), ms(0));
-        assert_eq!(short.loss_delay(9), ms(1));
+        assert_eq!(rtt.loss_rtt(), ms(160), "the smoothed is 90 ms");
+        rtt.update(Instant::ZERO, ms(50), ms(0));
+        assert_eq!(rtt.loss_rtt(), ms(85), "the smoothed");
     }
 }

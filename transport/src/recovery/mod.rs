@@ -1,11 +1,13 @@
-//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK) or by count (FACK), round-trip
-//! time, delivery rate, pacing, congestion window validation.
+//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK), by count (FACK) or by packet numbers
+//! (RFC 9002), what a false loss undoes, round-trip time, delivery rate, pacing, congestion window validation.
 
 mod cwnd_validation;
 mod delivery_rate;
 mod fack;
+mod loss_thresholds;
 mod pacer;
 mod rack;
+mod recovery_period;
 mod rtt;
 mod scoreboard;
 mod windowed_min;
@@ -13,8 +15,10 @@ mod windowed_min;
 pub use cwnd_validation::CwndValidation;
 pub use delivery_rate::{PendingRateSample, RateSampler, SendSnapshot, SendTotals};
 pub use fack::Fack;
+pub use loss_thresholds::LossThresholds;
 pub use pacer::Pacer;
 pub use rack::Rack;
+pub use recovery_period::RecoveryPeriod;
 pub use rtt::RttEstimator;
 pub use scoreboard::{PacketCounts, Scoreboard, SentPacket};
 pub use windowed_min::WindowedMin;

@@ -1,13 +1,10 @@
 //! The sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `send_queue` (the data of all streams), `sent_packets` (a path's packet-number space), `path` (a path with its
-//! timers), `loss_thresholds` and `recovery_period` (when a packet is lost, and what a false loss undoes), `scheduling`
-//! (which chunk goes on which path), `membership` (paths are opened and abandoned).
+//! timers), `scheduling` (which chunk goes on which path), `membership` (paths are opened and abandoned).
 
-mod loss_thresholds;
 mod membership;
 mod path;
-mod recovery_period;
 mod scheduling;
 mod send_queue;
 mod sent_packets;

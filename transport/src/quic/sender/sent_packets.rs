@@ -5,10 +5,8 @@
 //! section 13.3).
 
 use super::super::{PathAck, RttEstimator};
-use super::loss_thresholds::LossThresholds;
-use super::recovery_period::RecoveryPeriod;
 use crate::path::{AckedPackets, Outstanding, PathSender};
-use crate::recovery::SendSnapshot;
+use crate::recovery::{LossThresholds, RecoveryPeriod, SendSnapshot};
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
@@ -207,7 +205,7 @@ impl SentPackets {
                 outcomes.spurious_losses += 1;
                 self.period.on_arrived(number);
                 let displacement = self.largest_acked.map_or(0, |largest| largest.saturating_sub(number));
-                self.thresholds.on_spurious_loss(displacement, now.since(packet.sent), rtt);
+                self.thresholds.on_spurious_loss(displacement, now.since(packet.sent), rtt.loss_rtt());
             }
         }
         // A late packet is delivered as any other: without it the delivery rate would be too low (Linux counts it, too).
@@ -242,7 +240,7 @@ impl SentPackets {
     ) {
         self.loss_time = Instant::NEVER;
         let Some(largest) = self.largest_acked else { return };
-        let (loss_delay, duration) = (self.thresholds.loss_delay(rtt), rtt.persistent_congestion_duration());
+        let (loss_delay, duration) = (self.thresholds.loss_delay(rtt.loss_rtt()), rtt.persistent_congestion_duration());
         let mut first_lost: Option<Instant> = None;
         for number in self.oldest_in_flight..largest {
             let packet = &mut self.packets[(number - self.base) as usize];

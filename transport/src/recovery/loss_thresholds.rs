@@ -1,7 +1,6 @@
 //! The packet and the time threshold of loss detection (RFC 9002, sections 6.1.1 and 6.1.2), and their growth to the
 //! reordering that a path shows.
 
-use super::super::RttEstimator;
 use units::Span;
 
 /// Initial packet threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
@@ -10,66 +9,76 @@ const PACKET_THRESHOLD: u64 = 3;
 const TIME_THRESHOLD: u64 = 9;
 /// Greatest time threshold, eighths of the RTT: two round trips.
 const MAX_TIME_THRESHOLD: u64 = 16;
+/// Timer granularity (RFC 9002, section 6.1.2: `kGranularity`).
+const GRANULARITY: Span = Span::from_millis(1);
 
 /// Thresholds of a path. Neither falls again: what the path reordered once it may reorder again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LossThresholds {
+pub struct LossThresholds {
     is_adaptive: bool,
     packets: u64,
     rtt_eighths: u64,
 }
 
 impl LossThresholds {
-    pub(super) fn new(is_adaptive: bool) -> Self {
+    /// The initial thresholds, which stay if they are not adaptive.
+    #[must_use]
+    pub fn new(is_adaptive: bool) -> Self {
         Self { is_adaptive, packets: PACKET_THRESHOLD, rtt_eighths: TIME_THRESHOLD }
     }
 
     /// Packets sent after a packet, of which one was acknowledged, that make it lost.
-    pub(super) fn packets(&self) -> u64 {
+    #[must_use]
+    pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Age at which a packet is lost once a later one is acknowledged.
-    pub(super) fn loss_delay(&self, rtt: &RttEstimator) -> Span {
-        rtt.loss_delay(self.rtt_eighths)
+    /// Age at which a packet is lost once a later one is acknowledged. `rtt`: the greater of smoothed and latest RTT.
+    #[must_use]
+    pub fn loss_delay(&self, rtt: Span) -> Span {
+        loss_delay(rtt, self.rtt_eighths)
     }
 
     /// A packet that was declared lost is acknowledged `delay` after it was sent and when the packet `displacement` after
     /// it had been acknowledged: neither threshold declares it lost the next time. The packet threshold has no maximum,
     /// as the time threshold bounds how late a loss is found.
-    pub(super) fn on_spurious_loss(&mut self, displacement: u64, delay: Span, rtt: &RttEstimator) {
+    pub fn on_spurious_loss(&mut self, displacement: u64, delay: Span, rtt: Span) {
         if !self.is_adaptive {
             return;
         }
         self.packets = self.packets.max(displacement + 1);
-        let needed = (TIME_THRESHOLD..MAX_TIME_THRESHOLD).find(|eighths| delay < rtt.loss_delay(*eighths));
+        let needed = (TIME_THRESHOLD..MAX_TIME_THRESHOLD).find(|eighths| delay < loss_delay(rtt, *eighths));
         self.rtt_eighths = self.rtt_eighths.max(needed.unwrap_or(MAX_TIME_THRESHOLD));
     }
+}
+
+fn loss_delay(rtt: Span, eighths: u64) -> Span {
+    (rtt / 8 * eighths).max(GRANULARITY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Instant;
 
-    fn rtt(ms: u64) -> RttEstimator {
-        let mut rtt = RttEstimator::default();
-        rtt.update(Instant::ZERO, Span::from_millis(ms), Span::ZERO);
-        rtt
-    }
+    const RTT: Span = Span::from_millis(80);
 
     fn after(is_adaptive: bool, spurious: &[(u64, u64)]) -> (u64, u64) {
         let mut thresholds = LossThresholds::new(is_adaptive);
         for (displacement, delay_ms) in spurious {
-            thresholds.on_spurious_loss(*displacement, Span::from_millis(*delay_ms), &rtt(80));
+            thresholds.on_spurious_loss(*displacement, Span::from_millis(*delay_ms), RTT);
         }
-        (thresholds.packets(), thresholds.loss_delay(&rtt(80)).as_millis())
+        (thresholds.packets(), thresholds.loss_delay(RTT).as_millis())
     }
 
     /// RFC 9002, sections 6.1.1 and 6.1.2: 3 packets, and 9/8 of 80 ms.
     #[test]
     fn thresholds_begin_at_three_packets_and_nine_eighths_of_the_rtt() {
         assert_eq!(after(true, &[]), (3, 90));
+    }
+
+    #[test]
+    fn the_time_threshold_is_a_millisecond_at_least() {
+        assert_eq!(LossThresholds::new(true).loss_delay(Span::from_micros(80)), Span::from_millis(1));
     }
 
     #[test]

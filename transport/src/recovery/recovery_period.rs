@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The latest recovery period of a path (RFC 9002, section 7.3.2), by packet numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RecoveryPeriod {
+pub struct RecoveryPeriod {
     /// Packets sent before it began and not before the period before it.
     packets: Range<u64>,
     /// Of these, packets declared lost that have not arrived.
@@ -17,14 +17,14 @@ pub(super) struct RecoveryPeriod {
 
 impl RecoveryPeriod {
     /// Packet `number` is declared lost.
-    pub(super) fn on_lost(&mut self, number: u64) {
+    pub fn on_lost(&mut self, number: u64) {
         if let Some(missing) = self.missing_of(number) {
             *missing += 1;
         }
     }
 
     /// Packet `number`, which was declared lost, has arrived.
-    pub(super) fn on_arrived(&mut self, number: u64) {
+    pub fn on_arrived(&mut self, number: u64) {
         if let Some(missing) = self.missing_of(number) {
             *missing -= 1;
         }
@@ -39,20 +39,21 @@ impl RecoveryPeriod {
     }
 
     /// A period begins before packet `next`; with `may_undo` its reduction is undone if it proves spurious.
-    pub(super) fn begin(&mut self, next: u64, may_undo: bool) {
+    pub fn begin(&mut self, next: u64, may_undo: bool) {
         self.packets = self.packets.end..next;
         self.missing = std::mem::take(&mut self.missing_later);
         self.may_undo = may_undo;
     }
 
     /// The reduction stays, as there is another sign of congestion: a CE mark, or persistent congestion.
-    pub(super) fn keep(&mut self) {
+    pub fn keep(&mut self) {
         self.may_undo = false;
     }
 
     /// Takes the first packet of the period if its reduction is to be undone: all that was declared lost has arrived.
     /// Losses from that packet on begin a period again.
-    pub(super) fn take_spurious(&mut self) -> Option<u64> {
+    #[must_use]
+    pub fn take_spurious(&mut self) -> Option<u64> {
         (self.missing == 0 && std::mem::take(&mut self.may_undo)).then(|| {
             self.packets.end = self.packets.start;
             self.packets.start
