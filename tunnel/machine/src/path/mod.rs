@@ -1,6 +1,8 @@
 //! One path of the tunnel: the packets sent on it, those received, and whether it works.
 
+mod acks;
 mod candidate;
+mod lost_packets;
 mod migration;
 mod phantom_queue;
 mod pmtud;
@@ -25,15 +27,15 @@ pub(super) use validation::PingPolicy;
 
 use super::config::PathConfig;
 use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
-use control::{CaState, Cause, PathEvent};
+use control::PathEvent;
 use migration::Migration;
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
 use steadiness::RecentLosses;
-use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
+use transport::path::{ControllerHandle, PathSender};
 use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
-use wire::frame::{Ack, Frame, PathState};
+use wire::frame::{Frame, PathState};
 
 /// Initial congestion window, packets (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
@@ -365,59 +367,6 @@ impl TunnelPath {
         self.received_data_bytes += u64::from(bytes);
     }
 
-    /// Handles the peer's acknowledgement of packets of this path. False if it is malformed.
-    pub(super) fn on_ack(
-        &mut self,
-        now: Instant,
-        ack: &Ack,
-        outcomes: &mut FragmentOutcomes,
-        controller: &mut ControllerHandle,
-    ) -> bool {
-        let prior = self.sender.prior_state(self.sent.in_flight);
-        let before = outcomes.counts();
-        let Some(acked) = self.sent.on_ack(now, ack, &mut self.sender, outcomes) else { return false };
-        let [delivered, lost] = outcomes.counts_since(before);
-        if delivered > 0 {
-            self.validation.on_delivered(now);
-            (self.pto_count, self.pto_start) = (0, now);
-        }
-        self.count_losses(now, lost, delivered);
-        self.finish_ack(now, &prior, acked, lost > 0, controller);
-        true
-    }
-
-    /// Notifies the controller of an acknowledgement or of losses, in Linux's order: progress, end of an episode,
-    /// congestion, sample.
-    fn finish_ack(
-        &mut self,
-        now: Instant,
-        prior: &PriorState,
-        mut acked: AckedPackets,
-        has_lost: bool,
-        controller: &mut ControllerHandle,
-    ) {
-        let outstanding = self.sent.outstanding();
-        let state = self.sender.ca_state();
-        if state != CaState::Open || has_lost || acked.marked > 0 {
-            self.sender.report_progress(now, prior, &acked, &outstanding, controller);
-        }
-        if state != CaState::Open && outstanding.snd_una >= self.sender.high_seq() {
-            self.sender.leave_reduction(now, true, controller);
-        }
-        if has_lost && self.sender.ca_state() != CaState::Recovery {
-            let by_timer = self.sender.delivered_since(prior) == 0;
-            self.sender.enter_reduction(now, Cause::Loss, by_timer, CaState::Recovery, &outstanding, controller);
-        } else if acked.marked > 0 && self.sender.ca_state() == CaState::Open {
-            self.sender.enter_reduction(now, Cause::EcnMark, false, CaState::Cwr, &outstanding, controller);
-        }
-        acked.pkts_acked = self.sender.delivered_since(prior);
-        acked.may_raise_cwnd = acked.pkts_acked > 0;
-        if let Some(delivery) = self.sender.finish_ack(now, prior, &acked, &outstanding, controller) {
-            self.delivery_rate = Rate::of(self.sent.sampled_bytes, delivery.interval);
-            self.phantom_queue.on_delivery(now, self.delivery_rate, self.is_saturated(), self.srtt());
-        }
-    }
-
     /// The path failed or was removed.
     pub(super) fn fail(&mut self, now: Instant, outcomes: &mut FragmentOutcomes, controller: &mut ControllerHandle) {
         if self.validation.up {
@@ -447,7 +396,7 @@ impl TunnelPath {
             let [_, lost] = outcomes.counts_since(before);
             if lost > 0 {
                 self.count_losses(now, lost, 0);
-                self.finish_ack(now, &prior, acked, true, controller);
+                self.finish_ack(now, &prior, acked, controller);
             }
         }
         if self.black_hole_deadline() <= now {

@@ -1,9 +1,12 @@
 //! The packets sent on a path and the results of the peer's acknowledgements: deliveries, losses, round-trip times.
 //!
 //! A packet number is used once, so that RTT samples are never ambiguous (RFC 9002, section 3). A packet is lost when
-//! another that was sent a packet or time threshold later has been acknowledged (RFC 9002, section 6.1); the packet
-//! threshold grows when a path proves to reorder more.
+//! another that was sent a packet or time threshold later has been acknowledged (RFC 9002, section 6.1); both thresholds
+//! grow when a path proves to reorder more.
 
+mod acknowledgement;
+
+use super::lost_packets::LostPackets;
 use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use std::collections::VecDeque;
@@ -11,21 +14,14 @@ use std::ops::Range;
 use transport::path::{AckedPackets, Outstanding, PathSender};
 use transport::recovery::SendSnapshot;
 use units::{Instant, Span};
-use wire::frame::Ack;
 
-/// Minimum packet reordering threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
-const MIN_PACKET_THRESHOLD: u64 = 3;
-/// Maximum packet reordering threshold.
-const MAX_PACKET_THRESHOLD: u64 = 300;
 /// Large datagrams lost in a row that make a black hole (RFC 8899, section 4.3), if it lasts for
 /// [`MIN_BLACK_HOLE_TIME`].
 const BLACK_HOLE_LOSSES: u32 = 8;
 /// Minimum time for which a black hole must be suspected. An overflowing queue loses many packets in a row too, but not
 /// so long.
 const MIN_BLACK_HOLE_TIME: Span = Span::from_millis(200);
-/// Lost packets remembered to find spurious losses.
-const MAX_REMEMBERED_LOSSES: usize = 64;
-/// Minimum time threshold (RFC 9002, section 6.1.2: `kGranularity`).
+/// Timer granularity (RFC 9002, section 6.1.2: `kGranularity`).
 const GRANULARITY: Span = Span::from_millis(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +32,10 @@ enum SentPacketState {
     AckedOrLost,
 }
 
+/// A packet that was sent.
 #[derive(Clone, Debug)]
-struct SentPacket {
-    sent: Instant,
+pub(super) struct SentPacket {
+    pub(super) sent: Instant,
     snapshot: SendSnapshot,
     /// Full-size segments that the packet counts as: see [`SegmentCounter`].
     segments: u32,
@@ -122,37 +119,23 @@ pub(super) struct SentPackets {
     /// Those of the latest acknowledgement's delivery-rate sample, which counts them in segments.
     pub(super) sampled_bytes: u64,
     largest_acked: Option<u64>,
-    packet_threshold: u64,
-    /// Packet numbers lost lately.
-    recently_lost: VecDeque<u64>,
+    pub(super) lost: LostPackets,
     /// Expiry of the loss timer (RFC 9002, section 6.1.2): when [`on_loss_timer`](Self::on_loss_timer) is due.
     pub(super) loss_time: Instant,
     /// RTT sample of the latest acknowledgement (RFC 9002: `latest_rtt`).
     latest_rtt: Span,
     /// The peer's ECN-CE count.
     ce_count: u32,
-    /// Send snapshot of the packet found lost last.
-    newest_lost: Option<SendSnapshot>,
+    /// Number and send snapshot of the newest packet found lost by the latest acknowledgement or timer.
+    pub(super) newest_lost: Option<(u64, SendSnapshot)>,
     /// Packets with data sent.
     pub(super) sent_packets: u64,
     /// Bytes of data sent.
     pub(super) sent_bytes: u64,
-    /// Packets declared lost and acknowledged later.
-    pub(super) spurious_losses: u64,
     /// Large datagrams lost since the last one was acknowledged: since when, and how many.
     large_losses: Option<(Instant, u32)>,
     /// One-way delay to the peer's clock: smoothed (modulo 2^32), and its mean deviation; microseconds.
     pub(super) one_way_delay: Option<(u32, i32)>,
-}
-
-/// An acknowledgement that is being processed.
-struct AckInProgress<'a> {
-    now: Instant,
-    ack: &'a Ack,
-    largest: u64,
-    acked: AckedPackets,
-    /// The newest packet delivered, and the bytes delivered when it was sent.
-    newest: Option<(u64, u64)>,
 }
 
 impl SentPackets {
@@ -169,15 +152,13 @@ impl SentPackets {
             delivered_bytes: 0,
             sampled_bytes: 0,
             largest_acked: None,
-            packet_threshold: MIN_PACKET_THRESHOLD,
-            recently_lost: VecDeque::with_capacity(MAX_REMEMBERED_LOSSES),
+            lost: LostPackets::default(),
             loss_time: Instant::NEVER,
             latest_rtt: Span::ZERO,
             ce_count: 0,
             newest_lost: None,
             sent_packets: 0,
             sent_bytes: 0,
-            spurious_losses: 0,
             large_losses: None,
             one_way_delay: None,
         }
@@ -271,150 +252,41 @@ impl SentPackets {
         self.next_packet_number() - 1
     }
 
-    /// Processes an acknowledgement; `None` if it acknowledges a packet that was never sent.
-    pub(super) fn on_ack(
-        &mut self,
-        now: Instant,
-        ack: &Ack,
-        sender: &mut PathSender,
-        outcomes: &mut FragmentOutcomes,
-    ) -> Option<AckedPackets> {
-        let largest = self.decode(ack.largest)?;
-        let (base, in_flight, delivered) = (self.base, self.packets_in_flight, sender.delivered());
-        let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default(), newest: None };
-        self.find_spurious_losses(largest, ack);
-        let mut range_end = largest;
-        for (length, gap) in ack.ranges.iter() {
-            let range_start = (range_end + 1).saturating_sub(u64::from(length)).max(self.base);
-            (range_start..=range_end).for_each(|number| self.on_acked(number, &mut progress, sender, outcomes));
-            let Some(next_end) = range_end.checked_sub(u64::from(length) + u64::from(gap)) else { break };
-            if next_end < self.base {
-                break;
-            }
-            range_end = next_end;
-        }
-        self.sampled_bytes = progress.newest.map_or(0, |(_, delivered_bytes)| self.delivered_bytes - delivered_bytes);
-        let mut acked = progress.acked;
-        // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
-        if self.largest_acked < Some(largest) {
-            self.largest_acked = Some(largest);
-            let newly_marked = ack.ce_count.wrapping_sub(self.ce_count) as i32;
-            let packets = in_flight - self.packets_in_flight;
-            let marked = (newly_marked.max(0) as u32).min(packets);
-            let segments = (sender.delivered() - delivered).max(1);
-            acked.marked = (u64::from(marked) * segments).div_ceil(u64::from(packets.max(1))) as u32;
-            self.ce_count = ack.ce_count;
-        }
-        self.detect_losses(now, sender, outcomes);
-        self.remove_acked_or_lost();
-        acked.newest_lost = self.newest_lost.take();
-        acked.advanced = self.base > base;
-        Some(acked)
-    }
-
     /// The packet number of which the peer sent the low 32 bits (RFC 9000, appendix A.3).
     fn decode(&self, number: u32) -> Option<u64> {
         let newest = self.next_packet_number().checked_sub(1)?;
         newest.checked_sub(u64::from((newest as u32).wrapping_sub(number)))
     }
 
-    fn on_acked(
-        &mut self,
-        number: u64,
-        progress: &mut AckInProgress<'_>,
-        sender: &mut PathSender,
-        outcomes: &mut FragmentOutcomes,
-    ) {
-        let packet = &mut self.packets[(number - self.base) as usize];
-        if packet.state != SentPacketState::InFlight {
-            return;
-        }
-        let SentPacket { sent, segments, snapshot, .. } = packet;
-        sender.on_delivered(&mut progress.acked.rate_sample, number, *sent, *segments, snapshot);
-        self.delivered_bytes += u64::from(packet.datagram_bytes);
-        if progress.newest.is_none_or(|(newest, _)| number > newest) {
-            progress.newest = Some((number, packet.delivered_bytes));
-        }
-        outcomes.acked.extend(packet.fragments());
-        if packet.datagram_bytes > BASE_PLPMTU {
-            self.large_losses = None;
-        }
-        if number == progress.largest {
-            let sent = packet.sent;
-            progress.acked.rtt = Some(self.update_rtt_and_delay(progress.now, sent, progress.ack, sender));
-        }
-        self.remove_in_flight(number);
-    }
-
-    /// Takes the samples of the largest acknowledged packet: round-trip time without the peer's delay, and one-way
-    /// delay.
-    fn update_rtt_and_delay(&mut self, now: Instant, sent: Instant, ack: &Ack, sender: &mut PathSender) -> Span {
-        let rtt_us = now.since(sent).as_micros().saturating_sub(u64::from(ack.ack_delay_us)).max(1);
-        let rtt = Span::from_micros(rtt_us);
-        self.latest_rtt = rtt;
-        sender.update_min_rtt(now, rtt);
-        sender.update_rtt(rtt, self.base, self.next_packet_number());
-        // The offset of the clocks is unknown and the same on all paths.
-        let delay = ack.receive_timestamp_us.wrapping_sub((sent.0 / 1000) as u32);
-        let (mean, deviation) = self.one_way_delay.unwrap_or((delay, 0));
-        let error = delay.wrapping_sub(mean) as i32;
-        let change = (i64::from(error.unsigned_abs()) - i64::from(deviation)) / 4;
-        self.one_way_delay = Some((mean.wrapping_add_signed(error / 8), deviation + change as i32));
-        rtt
-    }
-
-    /// Counts lost packets that are now acknowledged, and raises the packet threshold.
-    fn find_spurious_losses(&mut self, largest: u64, ack: &Ack) {
-        let is_acked = |number: u64| {
-            let mut range_end = largest;
-            ack.ranges.iter().any(|(length, gap)| {
-                let range_start = (range_end + 1).saturating_sub(u64::from(length));
-                let is_in_range = (range_start..=range_end).contains(&number);
-                range_end = range_start.saturating_sub(u64::from(gap) + 1);
-                is_in_range
-            })
-        };
-        let spurious = self.recently_lost.iter().copied().filter(|number| is_acked(*number)).min();
-        let Some(oldest) = spurious else { return };
-        let count = self.recently_lost.len();
-        self.recently_lost.retain(|number| !is_acked(*number));
-        self.spurious_losses += (count - self.recently_lost.len()) as u64;
-        self.packet_threshold = self.packet_threshold.max(largest - oldest + 1).min(MAX_PACKET_THRESHOLD);
-    }
-
     /// RFC 9002, section 6.1 and `DetectAndRemoveLostPackets`.
     fn detect_losses(&mut self, now: Instant, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
-        self.loss_time = Instant::NEVER;
+        (self.loss_time, self.newest_lost) = (Instant::NEVER, None);
         let Some(largest) = self.largest_acked else { return };
-        let loss_delay = self.loss_delay(sender);
+        let loss_delay = self.lost.thresholds.loss_delay(self.loss_rtt(sender));
         for number in self.base..largest.min(self.next_packet_number()) {
             let packet = &mut self.packets[(number - self.base) as usize];
             if packet.state != SentPacketState::InFlight {
                 continue;
             }
             let deadline = packet.sent + loss_delay;
-            if number + self.packet_threshold > largest && deadline > now {
+            if number + self.lost.thresholds.packets() > largest && deadline > now {
                 self.loss_time = deadline;
                 return;
             }
-            self.newest_lost = Some(packet.snapshot);
+            self.newest_lost = Some((number, packet.snapshot));
             outcomes.lost.extend(packet.fragments());
             if packet.datagram_bytes > BASE_PLPMTU {
                 self.large_losses.get_or_insert((now, 0)).1 += 1;
             }
             sender.count_lost(packet.segments);
+            self.lost.push(now, number, packet.clone());
             self.remove_in_flight(number);
-            if self.recently_lost.len() == MAX_REMEMBERED_LOSSES {
-                self.recently_lost.pop_front();
-            }
-            self.recently_lost.push_back(number);
         }
     }
 
-    /// Time threshold of loss detection (RFC 9002, section 6.1.2).
-    fn loss_delay(&self, sender: &PathSender) -> Span {
-        let rtt = sender.rtt().srtt().max(self.latest_rtt);
-        Span(rtt.0 / 8 * 9).max(GRANULARITY)
+    /// The RTT that the time threshold of loss detection is a part of (RFC 9002, section 6.1.2).
+    fn loss_rtt(&self, sender: &PathSender) -> Span {
+        sender.rtt().srtt().max(self.latest_rtt)
     }
 
     /// The loss timer has expired.
@@ -426,8 +298,14 @@ impl SentPackets {
     ) -> AckedPackets {
         let base = self.base;
         self.detect_losses(now, sender, outcomes);
+        self.finish_losses(base, AckedPackets::default())
+    }
+
+    /// What was acknowledged, with what was found lost since the oldest packet was `base`.
+    fn finish_losses(&mut self, base: u64, acked: AckedPackets) -> AckedPackets {
         self.remove_acked_or_lost();
-        AckedPackets { newest_lost: self.newest_lost.take(), advanced: self.base > base, ..AckedPackets::default() }
+        let newest_lost = self.newest_lost.map(|(_, snapshot)| snapshot);
+        AckedPackets { newest_lost, advanced: self.base > base, ..acked }
     }
 
     fn remove_acked_or_lost(&mut self) {
@@ -465,6 +343,7 @@ impl SentPackets {
         self.abandon_in_flight(sender, outcomes);
         sender.reset_rtt();
         (self.latest_rtt, self.one_way_delay) = (Span::ZERO, None);
+        self.lost.reset();
     }
 
     /// Probe timeout (RFC 9002, section 6.2.1), with the longest that the peer delays an acknowledgement. That is about as long as

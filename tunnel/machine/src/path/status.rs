@@ -26,7 +26,7 @@ impl TunnelPath {
             sent_bytes: self.sent.sent_bytes,
             acked_packets: self.sender.delivered(),
             lost_packets: self.sender.lost(),
-            spurious_losses: self.sent.spurious_losses,
+            spurious_losses: self.sent.lost.spurious,
             ce_packets: self.sender.marked(),
             received_packets: self.received_data_packets,
             received_bytes: self.received_data_bytes,

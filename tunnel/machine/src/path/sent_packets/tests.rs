@@ -1,6 +1,6 @@
 use super::*;
 use units::PathId;
-use wire::frame::AckRanges;
+use wire::frame::{Ack, AckRanges};
 
 fn path() -> (SentPackets, PathSender, FragmentOutcomes) {
     let sender = PathSender::new(PathId(0), u32::MAX, Span::from_secs(1));
@@ -76,4 +76,71 @@ fn a_probe_timeout_includes_the_longest_that_the_peer_delays_an_acknowledgement(
         assert!(packets.on_ack(millis(1 + rtt), &ack(0, 0), &mut sender, &mut outcomes).is_some());
         assert_eq!(packets.pto(&sender), Span::from_millis(expected));
     }
+}
+
+/// An acknowledgement of these packet numbers, oldest range first.
+fn ack_of(ranges: &[std::ops::RangeInclusive<u32>]) -> Ack {
+    let mut acked = AckRanges::default();
+    let mut above: Option<u32> = None;
+    for range in ranges.iter().rev() {
+        acked.push(above.map_or(0, |above| above - range.end() - 1), range.end() - range.start() + 1);
+        above = Some(*range.start());
+    }
+    Ack { largest: *ranges.last().expect("one range").end(), ranges: acked, ..ack(0, 0) }
+}
+
+/// The UDP payload of a fragment of 1000 bytes.
+const FULL: u32 = 1000 + DATA_HEADER_BYTES + SEAL_OVERHEAD;
+
+/// Ten packets sent a millisecond apart, of which 3 to 9 are acknowledged first, at a round trip of 40 ms.
+fn three_lost() -> (SentPackets, PathSender, FragmentOutcomes) {
+    let (mut packets, mut sender, mut outcomes) = path();
+    for fragment in 0..10 {
+        packets.push_data(millis(fragment), &DatagramData::single(fragment, 1000), FULL, &mut sender);
+    }
+    assert!(packets.on_ack(millis(49), &ack_of(&[3..=9]), &mut sender, &mut outcomes).is_some());
+    assert_eq!((outcomes.lost.as_slice(), sender.delivered()), ([0, 1, 2].as_slice(), 7));
+    outcomes.acked.clear();
+    (packets, sender, outcomes)
+}
+
+#[test]
+fn a_lost_packet_that_arrives_is_delivered_once() {
+    let (mut packets, mut sender, mut outcomes) = three_lost();
+    for _ in 0..2 {
+        assert!(packets.on_ack(millis(50), &ack_of(&[0..=0, 2..=9]), &mut sender, &mut outcomes).is_some());
+    }
+    assert_eq!((outcomes.acked.as_slice(), sender.delivered(), packets.lost.spurious), ([2, 0].as_slice(), 9, 2));
+}
+
+/// Packet 0 was 9 behind the largest one, and 51 ms old: 11/8 of 40 ms are 55.
+#[test]
+fn both_thresholds_grow_so_that_the_late_packet_would_not_have_been_lost() {
+    let (mut packets, mut sender, mut outcomes) = three_lost();
+    assert!(packets.on_ack(millis(51), &ack(9, 0), &mut sender, &mut outcomes).is_some());
+    let thresholds = packets.lost.thresholds;
+    assert_eq!((thresholds.packets(), thresholds.loss_delay(Span::from_millis(40))), (10, Span::from_millis(55)));
+}
+
+/// RFC 9000, section 13.3: the probe timeout is 40 ms, four deviations of 20 ms, and the peer's delay of 20 ms.
+#[test]
+fn a_lost_packet_is_forgotten_after_a_probe_timeout() {
+    let spurious_at = |ms| {
+        let (mut packets, mut sender, mut outcomes) = three_lost();
+        assert!(packets.on_ack(millis(ms), &ack(9, 0), &mut sender, &mut outcomes).is_some());
+        packets.lost.spurious
+    };
+    assert_eq!([49 + 139, 49 + 140].map(spurious_at), [3, 0]);
+}
+
+#[test]
+fn the_latest_256_lost_packets_are_remembered() {
+    let (mut packets, mut sender, mut outcomes) = path();
+    for fragment in 0..310 {
+        packets.push_data(millis(1), &DatagramData::single(fragment, 1000), FULL, &mut sender);
+    }
+    assert!(packets.on_ack(millis(41), &ack_of(&[303..=309]), &mut sender, &mut outcomes).is_some());
+    assert_eq!(outcomes.lost.len(), 303);
+    assert!(packets.on_ack(millis(42), &ack(309, 0), &mut sender, &mut outcomes).is_some());
+    assert_eq!(packets.lost.spurious, 256);
 }
