@@ -23,6 +23,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         kind: ParamKind::Choice(SWITCH),
     },
     Parameter {
+        name: "resume",
+        description: "begin a path that comes up again within 5 minutes with half of its earlier window (RFC 9959)",
+        kind: ParamKind::Choice(SWITCH),
+    },
+    Parameter {
         name: "theta",
         description: "part of the greatest queueing delay from which a loss is congestion; at 0 a sixteenth of the base RTT",
         kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
@@ -55,6 +60,7 @@ pub(super) struct Config {
     pub(super) polite: bool,
     pub(super) experiment: bool,
     pub(super) couple: bool,
+    pub(super) resume: bool,
     pub(super) theta: f64,
     pub(super) back_off: f64,
     pub(super) evidence: f64,
@@ -70,6 +76,7 @@ impl Config {
             polite: is_on("polite"),
             experiment: is_on("experiment"),
             couple: is_on("couple"),
+            resume: is_on("resume"),
             theta: params.number("theta"),
             back_off: params.number("back_off"),
             evidence: params.number("evidence"),

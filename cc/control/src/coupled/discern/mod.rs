@@ -14,6 +14,7 @@
 //! 4. **Cap.** More than `0.08 n + 2 sqrt(0.08 n) + 2` of a round's n packets lost are congestion, whatever the delay.
 //! 5. **Politeness** (`politeness.rs`): who finds, by backing off, that the standing queue is all his own keeps none.
 //! 6. **Coupling** (`coupling.rs`): paths whose queueing delays move together share one CUBIC window.
+//! 7. **Resumption** (`resume.rs`): a path that comes up again soon sends at half of its earlier window (RFC 9959).
 //!
 //! What cannot be had: where a full queue makes no delay above θ and more than `2 back_off (1 - L) / L` flows share it, no flow
 //! finds out by backing off that its losses L are congestion. What bounds the harm there is the cap.
@@ -37,6 +38,7 @@ mod delay;
 mod experiment;
 mod path;
 mod politeness;
+mod resume;
 mod round;
 mod window;
 
@@ -124,7 +126,8 @@ impl Controller for Discern {
         }
         match event {
             PathEvent::PathUp(info) => {
-                self.paths[index] = Some(Path::new(info, cx.now));
+                let earlier = self.paths[index].as_ref().filter(|_| self.config.resume);
+                self.paths[index] = Some(Path::new(info, earlier.and_then(Path::saved), cx.now));
                 self.pairs.forget(index);
             }
             PathEvent::Ack(sample) => self.on_ack(index, sample, cx),

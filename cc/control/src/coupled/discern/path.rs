@@ -4,6 +4,7 @@ use super::Config;
 use super::delay::Delay;
 use super::experiment::{MAX_RANDOM_LOSS, RandomLoss, Verdict};
 use super::politeness::{Politeness, View};
+use super::resume::{Resume, Saved};
 use super::round::{Counts, Round};
 use super::window::{BETA, Window};
 use crate::common::Usage;
@@ -18,6 +19,8 @@ const MAX_BETA: f64 = 0.95;
 const BETA_ECN: f64 = 0.85;
 /// Shortest round, seconds.
 const MIN_ROUND: f64 = 0.01;
+/// Pacing over window per RTT of a window that is resumed (RFC 9959).
+const RESUMED_PACING_GAIN: f64 = 1.0;
 /// Pacing over window per RTT: far below the threshold in slow start, and otherwise (as Linux).
 const PACING_GAINS: [f64; 2] = [2.0, 1.2];
 
@@ -34,6 +37,8 @@ pub(super) struct Path {
     round: Round,
     random_loss: RandomLoss,
     politeness: Politeness,
+    resume: Resume,
+    last_ack: Instant,
     /// Packets lost in the present episode of losses.
     episode_lost: f64,
     /// When a path with the same bottleneck was reduced for delay.
@@ -41,7 +46,8 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(info: &PathInfo, now: Instant) -> Self {
+    /// A path that comes up, of which `saved` is known.
+    pub(super) fn new(info: &PathInfo, saved: Option<Saved>, now: Instant) -> Self {
         Self {
             is_up: true,
             usage: Usage::NEVER,
@@ -52,9 +58,19 @@ impl Path {
             round: Round::new(now),
             random_loss: RandomLoss::default(),
             politeness: Politeness::default(),
+            resume: Resume::new(saved, now),
+            last_ack: now,
             episode_lost: 0.0,
             mirrored: None,
         }
+    }
+
+    /// What is known of the path when it comes up again.
+    pub(super) fn saved(&self) -> Option<Saved> {
+        let cwnd = self.window.cwnd.min(self.round.used());
+        let is_measured = cwnd > 0.0 && self.delay.base().is_finite();
+        let used = is_measured.then(|| Saved { cwnd, base: self.delay.base(), at: self.last_ack });
+        self.resume.unused().or(used)
     }
 
     pub(super) fn queueing(&self) -> f64 {
@@ -108,6 +124,7 @@ impl Path {
         match cause {
             Cause::Timeout => {
                 self.window.on_timeout(in_flight, reduce, now);
+                self.resume.end();
                 self.random_loss.end_trial();
                 self.politeness.abandon_test();
             }
@@ -129,6 +146,7 @@ impl Path {
 
     fn on_spurious_loss(&mut self) {
         self.window.undo();
+        self.resume.end();
         self.random_loss.forgive(self.episode_lost);
         self.round.counts.forgive(self.episode_lost);
         self.politeness.abandon_test();
@@ -146,7 +164,8 @@ impl Path {
         }
         self.on_marks_in_recovery(sample, now);
         let reduced = sample.lost > 0 && self.on_loss(config, now);
-        if sample.may_raise_cwnd && sample.cwnd_limited && sample.acked > 0 {
+        self.resume.on_ack(sample, self.delay.base(), self.srtt, &mut self.window, now);
+        if sample.may_raise_cwnd && sample.cwnd_limited && sample.acked > 0 && !self.resume.holds() {
             self.window.grow(f64::from(sample.acked), n, self.delay.base(), now);
         }
         self.end_round(config, now, cx.rng);
@@ -165,6 +184,7 @@ impl Path {
         }
         let (acked, lost) = (f64::from(sample.acked), f64::from(sample.lost));
         self.episode_lost += lost;
+        self.last_ack = now;
         self.round.add_in_flight(f64::from(sample.prior_in_flight), now);
         self.round.counts.add(acked, lost);
         self.random_loss.count(acked, lost, self.srtt, now);
@@ -254,7 +274,10 @@ impl Path {
 
     pub(super) fn decision(&self) -> Decision {
         let Window { cwnd, ssthresh, .. } = self.window;
-        let gain = PACING_GAINS[usize::from(cwnd >= ssthresh / 2.0)];
+        let gain = match self.resume.is_unvalidated() {
+            true => RESUMED_PACING_GAIN,
+            false => PACING_GAINS[usize::from(cwnd >= ssthresh / 2.0)],
+        };
         let bits = gain * cwnd.max(2.0) * f64::from(self.mss) * 8.0;
         let pacing_rate = (self.srtt > 0.0).then(|| Rate::from_bits(((bits / self.srtt).min(1e12) as u64).max(1)));
         Decision { cwnd: self.window.packets(), ssthresh: self.window.threshold(), pacing_rate }

@@ -190,3 +190,33 @@ fn a_path_that_is_down_is_no_sibling_and_one_that_comes_up_again_is_new() {
     connection.event(1, &PathEvent::PathUp(path(10, None)));
     assert_eq!(connection.cwnd(1), 10);
 }
+
+/// The window when ten packets of a path are acknowledged that has come up again, and the pacing rate in packets a round trip.
+fn resumed(resume: &str, rtt_ms: f64) -> (u32, f64) {
+    let given = BTreeMap::from([("resume".to_owned(), crate::ParamValue::Choice(resume.to_owned()))]);
+    let mut connection = Connection::established(1, 100.0);
+    connection.controller.config = Config::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
+    connection.event(0, &PathEvent::PathDown);
+    connection.event(0, &PathEvent::PathUp(path(10, None)));
+    connection.ack(0, 10, 0, rtt_ms - BASE_MS);
+    let decision = connection.controller.decision(PathId(0));
+    let bytes = decision.pacing_rate.expect("there is a round trip").as_bits() as f64 / 8.0 * rtt_ms / 1e3;
+    (decision.cwnd, (bytes / f64::from(path(10, None).mss)).round())
+}
+
+#[test]
+fn a_path_that_comes_up_again_resumes_half_of_its_window_paced_over_a_round_trip() {
+    assert_eq!(resumed("on", 40.0), (50, 50.0), "half of 100");
+    assert_eq!(resumed("off", 40.0), (20, 40.0), "slow start, paced at twice the window");
+    assert_eq!(resumed("on", 20.0), (20, 40.0), "another path");
+}
+
+#[test]
+fn a_path_whose_window_was_not_used_resumes_what_was() {
+    let mut connection = Connection::established(1, 100.0);
+    connection.controller.paths[0].as_mut().expect("it is up").window.cwnd = 1000.0;
+    connection.event(0, &PathEvent::PathDown);
+    connection.event(0, &PathEvent::PathUp(path(10, None)));
+    connection.ack(0, 10, 0, 0.0);
+    assert_eq!(connection.cwnd(0), 50, "100 were in flight");
+}

@@ -15,7 +15,7 @@ pub(super) const MIN_CWND: f64 = 2.0;
 /// Growth a round trip at least, of a path without history of reductions: a twentieth (as Linux).
 const GROWTH_WITHOUT_HISTORY: f64 = 1.0 / 20.0;
 /// The longest time for which a window that is not used is kept (RFC 7661 section 4.4.3).
-const MAX_IDLE: Span = Span::from_secs(300);
+pub(super) const MAX_IDLE: Span = Span::from_secs(300);
 /// Seconds of a base RTT that CUBIC looks ahead at most.
 const MAX_LOOK_AHEAD: f64 = 10.0;
 
@@ -78,6 +78,21 @@ impl Window {
     /// Whether no congestion was seen yet.
     pub(super) fn in_first_slow_start(&self) -> bool {
         self.ssthresh.is_infinite()
+    }
+
+    pub(super) fn initial(&self) -> f64 {
+        self.initial
+    }
+
+    /// A window of before, or what is in flight of it.
+    pub(super) fn resume_at(&mut self, cwnd: f64) {
+        self.cwnd = cwnd.min(self.clamp);
+    }
+
+    /// A window of before was too large, and the path carries `pipe` packets: half of them, from where CUBIC's curve leads to all.
+    pub(super) fn retreat(&mut self, pipe: f64) {
+        self.cwnd = (pipe / 2.0).max(MIN_CWND);
+        (self.ssthresh, self.w_max, self.epoch) = (self.cwnd, pipe, None);
     }
 
     /// Ends slow start without a reduction.
