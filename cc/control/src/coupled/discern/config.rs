@@ -28,6 +28,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         kind: ParamKind::Choice(SWITCH),
     },
     Parameter {
+        name: "weight",
+        description: "CUBIC flows whose share a path takes: at most the flows that it carries for different people (RFC 2914)",
+        kind: ParamKind::Number { default: 1.0, min: 1.0, max: 16.0 },
+    },
+    Parameter {
         name: "theta",
         description: "part of the greatest queueing delay from which a loss is congestion; at 0 a sixteenth of the base RTT",
         kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
@@ -61,6 +66,7 @@ pub(super) struct Config {
     pub(super) experiment: bool,
     pub(super) couple: bool,
     pub(super) resume: bool,
+    pub(super) weight: f64,
     pub(super) theta: f64,
     pub(super) back_off: f64,
     pub(super) evidence: f64,
@@ -77,6 +83,7 @@ impl Config {
             experiment: is_on("experiment"),
             couple: is_on("couple"),
             resume: is_on("resume"),
+            weight: params.number("weight"),
             theta: params.number("theta"),
             back_off: params.number("back_off"),
             evidence: params.number("evidence"),

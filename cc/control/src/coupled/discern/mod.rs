@@ -16,6 +16,8 @@
 //! 6. **Coupling** (`coupling.rs`): paths whose queueing delays move together share one CUBIC window.
 //! 7. **Resumption** (`resume.rs`): a path that comes up again soon sends at half of its earlier window (RFC 9959).
 //!
+//! A path with a `weight` of N grows and falls as N CUBIC flows together do (`window.rs`).
+//!
 //! What cannot be had: where a full queue makes no delay above θ and more than `2 back_off (1 - L) / L` flows share it, no flow
 //! finds out by backing off that its losses L are congestion. What bounds the harm there is the cap.
 //!
@@ -127,7 +129,7 @@ impl Controller for Discern {
         match event {
             PathEvent::PathUp(info) => {
                 let earlier = self.paths[index].as_ref().filter(|_| self.config.resume);
-                self.paths[index] = Some(Path::new(info, earlier.and_then(Path::saved), cx.now));
+                self.paths[index] = Some(Path::new(info, self.config.weight, earlier.and_then(Path::saved), cx.now));
                 self.pairs.forget(index);
             }
             PathEvent::Ack(sample) => self.on_ack(index, sample, cx),

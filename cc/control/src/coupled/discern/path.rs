@@ -46,14 +46,14 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A path that comes up, of which `saved` is known.
-    pub(super) fn new(info: &PathInfo, saved: Option<Saved>, now: Instant) -> Self {
+    /// A path that comes up, which stands for `weight` flows and of which `saved` is known.
+    pub(super) fn new(info: &PathInfo, weight: f64, saved: Option<Saved>, now: Instant) -> Self {
         Self {
             is_up: true,
             usage: Usage::NEVER,
             mss: info.mss,
             srtt: info.rtt.map_or(0.0, Span::as_secs_f64),
-            window: Window::new(info),
+            window: Window::new(info, weight),
             delay: Delay::new(now),
             round: Round::new(now),
             random_loss: RandomLoss::default(),
@@ -86,8 +86,14 @@ impl Path {
         self.mirrored = Some(now);
     }
 
-    /// Congestion leaves a part of what is used of the window.
+    /// Congestion leaves a part of what is used of the window of each flow that a loss of this round has hit.
     fn reduce(&mut self, part: f64, now: Instant) {
+        self.window.validate(self.round.used());
+        self.window.reduce_hit(part, self.round.counts.lost, now);
+    }
+
+    /// A part of what is used of the window is left.
+    fn reduce_all(&mut self, part: f64, now: Instant) {
         self.window.validate(self.round.used());
         self.window.reduce(part, now);
     }
@@ -163,7 +169,11 @@ impl Path {
             self.window.end_slow_start();
         }
         self.on_marks_in_recovery(sample, now);
+        let is_same_event = sample.lost > 0 && !self.may_reduce(now);
         let reduced = sample.lost > 0 && self.on_loss(config, now);
+        if is_same_event {
+            self.window.hit_more(f64::from(sample.lost));
+        }
         self.resume.on_ack(sample, self.delay.base(), self.srtt, &mut self.window, now);
         if sample.may_raise_cwnd && sample.cwnd_limited && sample.acked > 0 && !self.resume.holds() {
             self.window.grow(f64::from(sample.acked), n, self.delay.base(), now);
@@ -241,7 +251,7 @@ impl Path {
         match self.random_loss.judge(config, self.window.cwnd, now) {
             Verdict::Random => {}
             Verdict::Congestion => self.reduce(BETA, now),
-            Verdict::BackOff => self.reduce(config.back_off, now),
+            Verdict::BackOff => self.reduce_all(config.back_off, now),
         }
     }
 
@@ -250,7 +260,7 @@ impl Path {
         let Counts { packets, lost } = self.round.counts;
         let bound = MAX_RANDOM_LOSS * packets;
         if lost > bound + 2.0 * bound.sqrt() + 2.0 && self.may_reduce(now) {
-            self.reduce((1.0 - lost / packets).clamp(0.5, BETA), now);
+            self.reduce_all((1.0 - lost / packets).clamp(0.5, BETA), now);
             self.random_loss.end_trial();
             self.round.counts = Counts::default();
         }

@@ -1,5 +1,10 @@
 //! The window of a path: slow start, CUBIC's curve of an n-th of a flow, reductions, undo. Windows are in packets, times in
 //! seconds.
+//!
+//! A window of weight N grows and falls as N CUBIC flows together do (MulTCP: Crowcroft and Oechslin 1998). Of N flows, L lost packets hit
+//! the part `f = 1 - (1 - 1/N)^L` in the mean, and each flow that is hit leaves β: together they leave `1 - (1 - β) f`. Each flow is hit
+//! once in 1/f reductions, so that the curve that regains `f (1 - β) W_max` in the part f of a flow's period has the constant
+//! `N C / f²`: `N C` where all are hit at once, `N³ C` where one is. The Reno-friendly increase is that of N flows.
 
 use crate::PathInfo;
 use units::{INFINITE_SSTHRESH, Instant, Span};
@@ -28,6 +33,15 @@ struct Epoch {
     origin: f64,
     /// The Reno-friendly window.
     w_est: f64,
+    /// The curve's constant, packets per cubic second.
+    c: f64,
+}
+
+/// A reduction of which more losses may be found: what a flow that is hit leaves, and the losses so far.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    part: f64,
+    lost: f64,
 }
 
 /// What undo returns to.
@@ -46,6 +60,10 @@ pub(super) struct Window {
     pub(super) ssthresh: f64,
     clamp: f64,
     initial: f64,
+    /// The flows that it stands for.
+    weight: f64,
+    /// The latest reduction for losses, if it was the latest change.
+    hit: Option<Hit>,
     w_max: f64,
     epoch: Option<Epoch>,
     last_reduction: Option<Instant>,
@@ -56,13 +74,16 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(info: &PathInfo) -> Self {
+    /// The initial window, which stands for `weight` flows.
+    pub(super) fn new(info: &PathInfo, weight: f64) -> Self {
         let initial = f64::from(info.initial_window.max(1));
         Self {
             cwnd: initial,
             ssthresh: f64::INFINITY,
             clamp: f64::from(info.cwnd_clamp.clamp(1, INFINITE_SSTHRESH)),
             initial,
+            weight,
+            hit: None,
             w_max: 0.0,
             epoch: None,
             last_reduction: None,
@@ -105,6 +126,40 @@ impl Window {
         self.last_reduction.map_or(f64::INFINITY, |at| now.since(at).as_secs_f64())
     }
 
+    /// Losses of so many packets are found: the flows that they hit leave `part` of their windows.
+    pub(super) fn reduce_hit(&mut self, part: f64, lost: f64, now: Instant) {
+        let hit = Hit { part, lost: lost.max(1.0) };
+        self.reduce(self.part_left(hit), now);
+        self.hit = Some(hit);
+    }
+
+    /// More losses of the latest reduction are found: more flows were hit.
+    pub(super) fn hit_more(&mut self, lost: f64) {
+        let Some(hit) = self.hit else { return };
+        let more = Hit { lost: hit.lost + lost, ..hit };
+        let part = self.part_left(more) / self.part_left(hit);
+        if part < 1.0 {
+            self.cwnd = (self.cwnd * part).max(MIN_CWND.min(self.cwnd));
+            (self.ssthresh, self.epoch, self.hit) = (self.cwnd.max(MIN_CWND), None, Some(more));
+        }
+    }
+
+    /// What all flows together are left.
+    fn part_left(&self, hit: Hit) -> f64 {
+        1.0 - (1.0 - hit.part) * self.part_hit(hit.lost)
+    }
+
+    /// The part of the flows that so many lost packets hit in the mean.
+    fn part_hit(&self, lost: f64) -> f64 {
+        1.0 - libm::pow(1.0 - 1.0 / self.weight, lost)
+    }
+
+    /// The constant of CUBIC's curve after the latest reduction.
+    fn curve(&self) -> f64 {
+        let part = self.hit.map_or(1.0, |hit| self.part_hit(hit.lost));
+        self.weight * C / (part * part)
+    }
+
     /// Reduces the window to a part of itself, and notes it as CUBIC does, with fast convergence.
     pub(super) fn reduce(&mut self, part: f64, now: Instant) {
         self.w_max = if self.cwnd < self.w_max { self.cwnd * (1.0 + part) / 2.0 } else { self.cwnd };
@@ -115,7 +170,7 @@ impl Window {
     pub(super) fn back_off(&mut self, part: f64, now: Instant) {
         self.cwnd = (self.cwnd * part).max(MIN_CWND.min(self.cwnd));
         self.ssthresh = self.cwnd.max(MIN_CWND);
-        (self.epoch, self.proved) = (None, 0.0);
+        (self.epoch, self.proved, self.hit) = (None, 0.0, None);
         self.last_reduction = Some(now);
     }
 
@@ -155,7 +210,7 @@ impl Window {
         let Some(prior) = self.prior.take().filter(|prior| prior.cwnd > self.cwnd) else { return };
         self.cwnd = prior.cwnd;
         self.ssthresh = self.ssthresh.max(prior.ssthresh);
-        (self.w_max, self.epoch, self.last_reduction) = (prior.w_max, prior.epoch, None);
+        (self.w_max, self.epoch, self.last_reduction, self.hit) = (prior.w_max, prior.epoch, None, None);
     }
 
     /// A timeout: one packet, and no history (RFC 9438 section 4.8).
@@ -190,20 +245,20 @@ impl Window {
         rest
     }
 
-    /// The growth of RFC 9438 section 4 with C/n and a Reno-friendly increase of an n-th.
+    /// The growth of RFC 9438 section 4 of an n-th of the flows: with a constant and a Reno-friendly increase of an n-th.
     fn cubic(&mut self, acked: f64, n: f64, base: f64, now: Instant) -> f64 {
-        let (cwnd, w_max) = (self.cwnd, self.w_max);
+        let (cwnd, w_max, c, alpha) = (self.cwnd, self.w_max, self.curve(), self.weight * ALPHA);
         let epoch = self.epoch.get_or_insert_with(|| {
             let origin = w_max.max(cwnd);
-            Epoch { start: now, k: libm::cbrt((origin - cwnd) * n / C), origin, w_est: cwnd }
+            Epoch { start: now, k: libm::cbrt((origin - cwnd) * n / c), origin, w_est: cwnd, c }
         });
         let t = now.since(epoch.start).as_secs_f64() + base.min(MAX_LOOK_AHEAD) - epoch.k;
-        let target = epoch.origin + C / n * t * t * t;
+        let target = epoch.origin + epoch.c / n * t * t * t;
         let mut growth = if target > cwnd { (target - cwnd) / cwnd * acked } else { acked / (100.0 * cwnd) };
         if w_max == 0.0 {
             growth = growth.max(GROWTH_WITHOUT_HISTORY / n * acked);
         }
-        epoch.w_est += ALPHA / n * acked / cwnd;
+        epoch.w_est += alpha / n * acked / cwnd;
         growth.max((epoch.w_est - cwnd) / cwnd * acked)
     }
 

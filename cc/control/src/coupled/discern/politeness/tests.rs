@@ -35,7 +35,7 @@ impl Rounds {
 }
 
 fn window(cwnd: f64) -> Window {
-    let mut window = Window::new(&path(10, None));
+    let mut window = Window::new(&path(10, None), 1.0);
     (window.cwnd, window.ssthresh) = (cwnd, 2.0);
     window
 }

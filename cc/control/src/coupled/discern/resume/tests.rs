@@ -18,7 +18,7 @@ impl Flow {
     fn new(saved_cwnd: f64, saved_base: f64) -> Self {
         let saved = Saved { cwnd: saved_cwnd, base: saved_base, at: Instant::ZERO };
         let resume = Resume::new(Some(saved), Instant::ZERO);
-        Self { resume, window: Window::new(&path(10, None)), now: Instant::ZERO, una: 0, nxt: 10 }
+        Self { resume, window: Window::new(&path(10, None), 1.0), now: Instant::ZERO, una: 0, nxt: 10 }
     }
 
     /// Acknowledges so many packets; returns the window.

@@ -14,7 +14,7 @@ fn at(seconds: f64) -> Instant {
 
 /// A window in congestion avoidance.
 fn window(cwnd: f64) -> Window {
-    Window { cwnd, ssthresh: 2.0, ..Window::new(&path(10, None)) }
+    Window { cwnd, ssthresh: 2.0, ..Window::new(&path(10, None), 1.0) }
 }
 
 /// The round trip of the tests, seconds.
@@ -116,6 +116,60 @@ fn the_mean_window_is_that_of_cubic() {
         // Three standard deviations of the mean of 400 cycles at least, which vary by a third; and half a packet of rounding.
         assert!((mean - expected).abs() < 0.5 + 0.05 * expected, "1 in {interval}: {mean} instead of {expected}");
     }
+}
+
+fn weighted(cwnd: f64, weight: f64) -> Window {
+    Window { cwnd, ssthresh: 2.0, ..Window::new(&path(10, None), weight) }
+}
+
+/// One of four flows at 100 packets leaves 30, and regains them in K = cbrt(30 / 0.4) s. The four together are hit four times in that
+/// time: they regain 30 of 400 in K / 4.
+#[test]
+fn where_losses_hit_one_flow_each_a_window_of_weight_n_regains_it_in_an_nth_of_the_time() {
+    let mut window = weighted(400.0, 4.0);
+    window.reduce_hit(BETA, 1.0, at(0.0));
+    assert_eq!(window.packets(), 370);
+    run(&mut window, 1.0, 0.0, 10);
+    let (curve, offset) = (64.0 * 0.4, 1.0 - libm::cbrt(30.0 / 0.4) / 4.0);
+    let expected = 400.0 + curve * offset * offset * offset;
+    assert!((window.cwnd - expected).abs() < 1.0, "{} instead of {expected}", window.cwnd);
+}
+
+/// All flows are hit: each leaves β, and they grow as N windows of an Nth.
+#[test]
+fn where_losses_hit_all_flows_a_window_of_weight_n_is_n_windows() {
+    let (mut all, mut one) = (weighted(400.0, 4.0), window(100.0));
+    all.reduce_hit(BETA, 1e3, at(0.0));
+    one.reduce(BETA, at(0.0));
+    for second in 0..10 {
+        run(&mut all, 1.0, f64::from(second), 10);
+        run(&mut one, 1.0, f64::from(second), 10);
+        assert!((all.cwnd - 4.0 * one.cwnd).abs() < 4.0, "{all:?} {one:?} after {second} s");
+    }
+}
+
+/// Two losses among four flows hit 1 - (3/4)^2 = 7/16 of them in the mean, and a quarter if it was one.
+#[test]
+fn losses_hit_so_many_of_the_flows_at_once_or_one_after_the_other() {
+    let after = |losses: &[f64]| {
+        let mut window = weighted(1000.0, 4.0);
+        window.reduce_hit(BETA, losses[0], at(0.0));
+        losses[1..].iter().for_each(|lost| window.hit_more(*lost));
+        window.cwnd
+    };
+    assert_eq!(after(&[1.0]), 1000.0 * (1.0 - 0.3 / 4.0));
+    for losses in [&[2.0][..], &[1.0, 1.0]] {
+        assert!((after(losses) - 1000.0 * (1.0 - 0.3 * 7.0 / 16.0)).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn to_one_flow_a_second_loss_of_an_event_changes_nothing() {
+    let mut window = window(100.0);
+    window.reduce_hit(BETA, 1.0, at(0.0));
+    window.cwnd += 1.0;
+    window.hit_more(5.0);
+    assert_eq!(window.cwnd, 71.0);
 }
 
 #[test]
