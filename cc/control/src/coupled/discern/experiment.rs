@@ -8,8 +8,8 @@
 //! - If more than the part `respond` of the loss rate remains, the loss is random: it is pooled into p̂, and the window is
 //!   given back. Otherwise it was congestion, and the window stays.
 //!
-//! Limit: N flows that share a queue without delay see their loss rate L fall to `max(0, L - (1 - L) d / N)`, if one backs
-//! off by d and the others hold still. It falls by half where `N <= 2 d (1 - L) / L`; more flows do not find out.
+//! Limit: N flows that share a queue without delay see their loss rate L fall to `max(0, 1 - (1 - L) / (1 - d / N))`, if one
+//! backs off by d and the others hold still. It falls by half where `N <= d (2 - L) / L`; more flows do not find out.
 
 use super::Config;
 use super::round::Counts;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Backing off by half of a share of 1/N leaves `1 - (1 - L) / (1 - 1/2N)` of a loss rate L, if the others hold still:
-    /// less than half of L where `N <= 2 δ (1 - L) / L`, which is 19 at 5 %.
+    /// less than half of L where `N < δ (2 - L) / L`, which is 19.5 at 5 %.
     #[test]
     fn nineteen_flows_at_5_percent_find_out_and_twenty_do_not() {
         let remaining = |flows: f64| 1.0 - 0.95 / (1.0 - 0.5 / flows);

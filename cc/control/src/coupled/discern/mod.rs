@@ -18,8 +18,9 @@
 //!
 //! A path with a `weight` of N grows and falls as N CUBIC flows together do (`window.rs`).
 //!
-//! What cannot be had: where a full queue makes no delay above θ and more than `2 back_off (1 - L) / L` flows share it, no flow
-//! finds out by backing off that its losses L are congestion. What bounds the harm there is the cap.
+//! What cannot be had: where a full queue makes no delay above θ and more than `d (2 - L) / L` flows share it (d: the part that
+//! an experiment takes of the window), no flow finds out by backing off that its losses L are congestion. What bounds the harm
+//! there is the cap.
 //!
 //! Source: own algorithm. Its parts have these origins: loss with and without delay from Veno (Fu and Liew, JSAC 2003) and
 //! Biaz and Vaidya (1998); whether others fill the queue, from Nimbus (Goyal et al., SIGCOMM 2022) and Copa (Arun and
@@ -149,3 +150,5 @@ impl Controller for Discern {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod theory;

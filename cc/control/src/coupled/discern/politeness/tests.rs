@@ -92,6 +92,17 @@ fn one_of_two_like_flows_never_finds_itself_alone() {
     assert_eq!(verdict(TEST, after, 70.0, 1_000.0 * 0.7 / 0.85), (0, 1));
 }
 
+/// Equation 15: of I packets in flight φ I are ours. We leave 0.7 of them, the others hold still, and the queue falls by as much:
+/// `s = φ`. Our rate goes to 0.7 / (1 - 0.3 φ) of itself.
+#[test]
+fn the_share_of_the_queue_that_leaves_is_our_share_of_the_packets_in_flight() {
+    let owner = |share: f64| {
+        let left = 1.0 - 0.3 * share;
+        verdict(TEST, left * (BASE + 0.02) - BASE, 70.0, 1_000.0 * 0.7 / left)
+    };
+    assert_eq!([0.5, 0.74, 0.76, 1.0].map(owner), [(0, 1), (0, 1), (1, 0), (1, 0)]);
+}
+
 #[test]
 fn three_verdicts_make_alone_and_three_others_end_it_and_give_the_window_back() {
     let mut politeness = Politeness::default();
