@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-drill | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | release | static | oci | openwrt | wheel`.
+//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-drill | kernel-traces | kernel-matrix | kernel-page | paper | dist | sbom | deb | release | static | oci | openwrt | wheel`.
 
 use std::process::ExitCode;
 
@@ -11,6 +11,7 @@ mod dist;
 mod drill;
 mod kernel;
 mod matrix;
+mod paper;
 mod python;
 mod release;
 mod sbom;
@@ -42,6 +43,10 @@ cargo xtask CHORE
                                 random situations of our TCP sender against a kernel's, packet by packet: that kernel, or
                                 with netns this machine's (root); resumable; differences in target/kernel-drill
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
+  paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]
+                                run what docs/algorithm.md measures, into target/paper, and write its tables and figure;
+                                resumable; --quick only prints the tables of short runs, --stored runs nothing;
+                                the study `kernel` needs root and runs only by name
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
                                 the eBPF programs in virtual machines with Debian's Linux 6.1 and 6.12, or with kernels
                                 of your own (a Debian package or an image)
@@ -112,6 +117,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
         ["kernel-matrix", options @ ..] => matrix::run(options),
+        ["paper", options @ ..] => paper::run(options),
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
         ["deb", options @ ..] => deb::build(options),
