@@ -109,6 +109,7 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_cwnd_stamp;
 	u32 prior_cwnd;
+	u32 reordering;                 /* the greatest distance seen, packets */
 	u32 prr_out;                    /* packets sent since the present reduction began */
 	u32 lsndtime;                   /* time of the latest packet sent, jiffies */
 	u32 max_packets_out;
@@ -263,6 +264,8 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 	} map SEC(".maps")
 #define STORAGE(map, sk) bpf_sk_storage_get(&map, sk, 0, 0)
 #define CREATE_STORAGE(map, sk) bpf_sk_storage_get(&map, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)
+/* Of zeros, also where a socket had one already: its state may be more than the compiler zeroes. */
+#define NEW_STORAGE(map, sk) (bpf_sk_storage_delete(&map, sk), CREATE_STORAGE(map, sk))
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 

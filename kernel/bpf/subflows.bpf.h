@@ -26,6 +26,9 @@ struct subflow {
 	u32 cwnd;           /* packets, 1 to CWND_LIMIT; a sibling's in a reduction: its ssthresh (RFC 6356, section 3) */
 	u32 srtt_eighths;   /* smoothed RTT, eighths of a microsecond as in tcp_sock; at least MICROSECOND */
 	u64 shared;         /* the first word of the algorithm's state; 0 if the subflow runs another algorithm */
+#ifdef SUBFLOW_IDS
+	u64 id;             /* address of the socket */
+#endif
 };
 
 /* The subflows of one connection. */
@@ -81,6 +84,9 @@ static inline void add_subflow(struct walk *walk, struct tcp_sock *tp)
 		cwnd = READ(tp, snd_ssthresh);
 	subflow->cwnd = min_u32(max_u32(cwnd, 1), CWND_LIMIT);
 	subflow->srtt_eighths = max_u32(srtt_eighths, MICROSECOND);
+#ifdef SUBFLOW_IDS
+	subflow->id = (u64)tp;
+#endif
 	subflow->shared = same ? READ(tp, inet_conn.icsk_ca_priv[0]) : 0;
 	group->count++;
 }

@@ -47,6 +47,7 @@ pub const PROGRAMS: &[Program] = programs! {
     "balia", "balia", true, false;
     "wvegas", "wvegas", true, false;
     "coupled-bbr", "coupled_bbr", true, false;
+    "discern", "discern", true, false;
     "lia-bbr", "lia_bbr", true, false;
     "olia-bbr", "olia_bbr", true, false;
     "balia-bbr", "balia_bbr", true, false;

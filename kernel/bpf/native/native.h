@@ -29,6 +29,7 @@ static bool native_keeps_increase;
 #define SOCKET_STORAGE(map, value_type) static value_type map[32]
 #define STORAGE(map, sk) (&(map)[native_index(sk)])
 #define CREATE_STORAGE(map, sk) STORAGE(map, sk)
+#define NEW_STORAGE(map, sk) ((typeof(STORAGE(map, sk)))__builtin_memset(STORAGE(map, sk), 0, sizeof(*STORAGE(map, sk))))
 
 static u32 native_index(struct sock *sk);
 

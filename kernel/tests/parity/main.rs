@@ -3,6 +3,7 @@
 //!
 //! Adding a program is a line of [`ALGORITHMS`].
 
+mod discern;
 mod formulas;
 mod harness;
 mod siblings;
@@ -49,6 +50,8 @@ enum Growth {
         /// Whether the window can shrink too.
         shrinks: bool,
     },
+    /// The program has floats in fixed point: each window is within a packet and a 1024th, and so is the pacing rate.
+    FixedPoint,
 }
 
 impl Algorithm {
@@ -77,6 +80,12 @@ impl Algorithm {
         Self { program, pacing_gain: Some(pacing_gain), ..Self::exact(name) }
     }
 
+    /// The controller's floats in fixed point, with a window and a pacing rate of its own; without siblings, as the pairs of a
+    /// controller have one clock for comparisons and those of a program one for each subflow.
+    const fn fixed_point(name: &'static str) -> Self {
+        Self { growth: Growth::FixedPoint, alone: true, ssthresh: 1, ..Self::model(name, name, 0.0) }
+    }
+
     /// A coupling over BBR. One that counts in fractions is compared without siblings: its increase has been, and the
     /// coupled window, which the decision does not show, could drift by a packet.
     const fn over_bbr(name: &'static str, program: &'static str, alone: bool) -> Self {
@@ -92,8 +101,8 @@ impl Algorithm {
         }
         match (self.pacing_gain, action) {
             (Some(_), Action::Mark | Action::LocalDrop) => false,
-            // A kernel does not tell.
-            (Some(_), Action::TlpRecovery) => self.name != "bbr3",
+            // A kernel does not tell, or within an acknowledgement only.
+            (Some(_), Action::TlpRecovery) => !["bbr3", "discern"].contains(&self.name),
             (Some(pacing_gain), Action::Mss(_)) => pacing_gain == 0.0,
             _ => true,
         }
@@ -119,6 +128,7 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::model("bbr", "bbr", 0.0),
     Algorithm::model("bbr3", "bbr3", 0.0),
     Algorithm::model("coupled-bbr", "coupled_bbr", 1.0),
+    Algorithm::fixed_point("discern"),
     Algorithm::over_bbr("lia", "lia_bbr", true),
     Algorithm::over_bbr("olia", "olia_bbr", true),
     Algorithm::over_bbr("balia", "balia_bbr", true),
@@ -199,7 +209,11 @@ impl Drift {
     /// Compares what both have grown, fractions included. The controller's fraction is not known: it is above -1 and
     /// below 1, and not negative where windows only grow.
     fn check(&mut self, growth: Growth, step: &Step, answer: &Answer) -> bool {
-        self.packets += i64::from(answer.cwnd) - i64::from(step.decision.cwnd);
+        let more = i64::from(answer.cwnd) - i64::from(step.decision.cwnd);
+        if let Growth::FixedPoint = growth {
+            return more.unsigned_abs() <= rounding_of(step.decision.cwnd);
+        }
+        self.packets += more;
         let Growth::Fractions { rounding, shrinks } = growth else { return self.packets == 0 };
         self.rounding += rounding * f64::from(step.acked) / f64::from(step.prior.cwnd) + 1.0 / f64::from(1 << 28);
         let more = self.packets as f64 + answer.state[1] as f64 / (1u64 << 40) as f64;
@@ -212,6 +226,11 @@ impl Drift {
     }
 }
 
+/// By how many packets a window in fixed point may differ.
+fn rounding_of(cwnd: u32) -> u64 {
+    1 + u64::from(cwnd) / 1024
+}
+
 /// Compares a decision of the program with the controller's.
 fn compare(algorithm: Algorithm, drift: &mut Drift, step: &Step, answer: &Answer) -> Result<(), &'static str> {
     if !step.check.cwnd {
@@ -219,12 +238,15 @@ fn compare(algorithm: Algorithm, drift: &mut Drift, step: &Step, answer: &Answer
     } else if !drift.check(algorithm.growth, step, answer) {
         return Err("another window");
     }
-    if step.check.ssthresh && answer.ssthresh.abs_diff(step.decision.ssthresh) > algorithm.ssthresh {
+    let of_fixed_point = if let Growth::FixedPoint = algorithm.growth { rounding_of(step.decision.cwnd) } else { 0 };
+    let tolerance = algorithm.ssthresh.max(of_fixed_point as u32);
+    if step.check.ssthresh && answer.ssthresh.abs_diff(step.decision.ssthresh) > tolerance {
         return Err("another threshold");
     }
     let rate = step.decision.pacing_rate.map_or(0.0, |rate| rate.as_bits() as f64 / 8.0);
     let bandwidth = answer.state[0] as f64 * 1e6 / f64::from(1 << 20);
-    let tolerance = algorithm.pacing_gain.unwrap_or(0.0) * bandwidth / 256.0;
+    let tolerance = algorithm.pacing_gain.unwrap_or(0.0) * bandwidth / 256.0
+        + 2.0 * of_fixed_point as f64 * rate / f64::from(step.decision.cwnd);
     if rate > 0.0 && (answer.pacing_rate as f64 - rate).abs() > tolerance {
         return Err("another pacing rate");
     }

@@ -263,11 +263,10 @@ impl Recorder {
                 steps.push(step(line, after_episode));
             }
             PathEvent::IdleRestart { idle, rto, app_limited } => {
-                // In a unit in which both are less than 2^31; only their ratio counts.
-                let unit = (idle.as_nanos().max(rto.as_nanos()) >> 31) + 1;
-                let (idle_units, rto_units) = (idle.as_nanos() / unit, rto.as_nanos() / unit);
+                // In jiffies; a timeout can be infinite.
+                let [idle_ticks, rto_ticks] = [idle, rto].map(|span| (span.0 / MILLISECOND).min(1 << 31));
                 let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
-                let values = format!("limited_until {} idle {idle_units} rto {rto_units}", u8::from(*app_limited));
+                let values = format!("limited_until {} idle {idle_ticks} rto {rto_ticks}", u8::from(*app_limited));
                 steps.push(step(format!("event {path} {restart} {values}"), Check::NOTHING));
                 if idle > rto {
                     steps.push(step(format!("event {path} new_event 0 {values}"), Check::NOTHING));

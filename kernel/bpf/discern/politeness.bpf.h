@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * Politeness: a flow whose own backing off empties the queue as if nobody else were there is alone, and needs no queue
+ * (politeness.rs).
+ */
+#pragma once
+#include "delay.bpf.h"
+#include "round.bpf.h"
+#include "window.bpf.h"
+
+enum {
+	VERDICTS = 3,                           /* that make us alone */
+	EFFECTIVE = 95,                         /* percent of the packets in flight that are left at most, to tell */
+	LEAST_WINDOW = 4,                       /* that a test leaves, packets */
+	SETTLING_ROUNDS = 3,                    /* in which a queue follows the window */
+	DOUBT_US = 2 * USEC_PER_SEC,            /* others seen once in so long a time are no evidence */
+	STEADY_TENTHS = 8, CLEAR_TENTHS = 7,    /* of the window, in use before and after a test */
+	MAX_KEPT_RATE = 9 * ONE / 10,           /* a rate above this part of the earlier one was kept */
+};
+enum { FLOOR = 7 * ONE / 10, FLOOR_ALONE = ONE / 10 };          /* the least part of the window that a test leaves */
+#define CHANCE (1u << 30)                                       /* of a test in a round, in 2^-32; twice it when alone */
+#define MIN_SETTLING TICKS(60000)
+#define LEAST_QUEUE TICKS(100)                                  /* that a test counts as */
+
+/* Whose queue it was; OTHERS_ALONE where our rate has fallen with our window. */
+enum owner { US, OTHERS, OTHERS_ALONE };
+
+/* The window was backed off, to see what the queue does. */
+struct test {
+	u64 at;                 /* NEVER: there is no test */
+	struct load load;       /* before */
+	u64 cwnd;               /* the used window before */
+	u64 rate;               /* the delivery rate before */
+	u32 left;               /* the part of the window that was left */
+	bool is_steady;         /* whether the window was in use then */
+};
+
+struct politeness {
+	struct test test;
+	u64 prior_window;       /* CUBIC's aim before we were alone */
+	u64 suspected, next_test;
+	u32 own_verdicts;       /* in a row */
+	u32 other_verdicts;
+	bool alone;
+};
+
+/* What politeness looks at when a round ends. */
+struct view {
+	const struct delay *delay;
+	const struct round *round;
+	u64 srtt;
+	bool may_reduce;
+	u64 now;
+};
+
+static inline void abandon_test(struct politeness *politeness)
+{
+	politeness->test.at = NEVER;
+}
+
+static inline u64 pause_us(u32 other_verdicts)
+{
+	return (other_verdicts == 0 ? 1 : other_verdicts == 1 ? 3 : 10) * (u64)USEC_PER_SEC;
+}
+
+/* Ticks in which a queue follows the window. */
+static inline u64 settling(const struct view *view)
+{
+	return max_u64(SETTLING_ROUNDS * (view->srtt + view->round->queueing), MIN_SETTLING);
+}
+
+/* Whether the rate fell by less than half of the reduction. */
+static inline bool has_kept_rate(const struct test *test, const struct view *view)
+{
+	u64 rates = view->round->latest_rates[0] + view->round->latest_rates[1];
+	u32 kept = min_u32(ONE - (ONE - test->left) / 2, MAX_KEPT_RATE);
+
+	return rates * (ONE / 2) > test->rate * kept;
+}
+
+/*
+ * The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
+ * were there are gone, while the rate stayed.
+ */
+static inline enum owner owner(const struct test *test, const struct view *view)
+{
+	struct load after = load(view->round);
+	u64 base = min_u64(base_rtt(view->delay), MAX_TICKS), before = test->load.queueing;
+
+	if (!has_kept_rate(test, view))
+		return OTHERS_ALONE;
+	if (2 * view->round->queueing < standing(view->delay))
+		return US;
+	u64 with_queue = min_u64(base + before, MAX_TICKS);
+	u64 alone = saturating_sub(after.in_flight * with_queue / max_u64(test->load.in_flight, 1), base);
+	u64 own = max_u64(saturating_sub(before, alone), LEAST_QUEUE);
+	return 4 * saturating_sub(before, after.queueing) > 3 * own ? US : OTHERS;
+}
+
+/* The queue did not follow our window: there are others. */
+static inline void on_others(struct politeness *politeness, struct window *window, u64 now)
+{
+	u64 pause = pause_us(politeness->other_verdicts), suspected = politeness->suspected;
+
+	politeness->other_verdicts = min_u32(politeness->other_verdicts + 1, 2);
+	politeness->suspected = now;
+	if (politeness->alone && saturating_sub(now, suspected) > DOUBT_US)
+		return;
+	if (politeness->alone)
+		aim_at(window, politeness->prior_window);
+	politeness->alone = false;
+	politeness->own_verdicts = 0;
+	politeness->next_test = now + pause;
+}
+
+static inline void judge_test(struct politeness *politeness, const struct view *view, struct window *window)
+{
+	struct test *test = &politeness->test;
+	struct load after = load(view->round);
+
+	test->at = NEVER;
+	if (!test->is_steady || !is_filled(view->round, CLEAR_TENTHS, window->cwnd) ||
+	    100 * after.in_flight > EFFECTIVE * test->load.in_flight) {
+		/* Pauses of the application and a window that is not used say nothing: nothing is learnt, and nothing is lost. */
+		restore(window, test->cwnd);
+		if (!has_kept_rate(test, view))
+			politeness->next_test = view->now + pause_us(0);
+		return;
+	}
+	enum owner found = owner(test, view);
+	if (found == US) {
+		politeness->own_verdicts = min_u32(politeness->own_verdicts + 1, VERDICTS);
+		politeness->other_verdicts = 0;
+		politeness->alone |= politeness->own_verdicts >= VERDICTS;
+		return;
+	}
+	if (found == OTHERS_ALONE) {
+		restore(window, test->cwnd);
+		politeness->suspected = view->now;
+	}
+	on_others(politeness, window, view->now);
+}
+
+/* Whether the queue has halved although we did nothing. */
+static inline bool sees_others(const struct view *view, const struct window *window)
+{
+	u64 remembered = MEMORY * (view->srtt + view->round->queueing);
+
+	if (ticks_since(window->last_reduction, view->now) < remembered)
+		return false;
+	return queue_has_halved(view->round, standing(view->delay) * 3 / 2);
+}
+
+static inline bool is_test_due(const struct politeness *politeness, const struct view *view)
+{
+	if (view->round->queueing <= standing(view->delay) || view->now < politeness->next_test || !view->may_reduce)
+		return false;
+	return bpf_get_prandom_u32() < (politeness->alone ? 2 * CHANCE : CHANCE);
+}
+
+static inline void begin_test(struct politeness *politeness, const struct view *view, struct window *window)
+{
+	u64 base = min_u64(base_rtt(view->delay), MAX_TICKS), queueing = view->round->queueing;
+	struct test *test = &politeness->test;
+
+	test->is_steady = is_filled(view->round, STEADY_TENTHS, window->cwnd);
+	use_at_most(window, most_in_flight(view->round));
+	u64 least = min_u64(LEAST_WINDOW * PACKET * ONE / max_u64(window->cwnd, 1), ONE);
+	least = max_u64(least, politeness->alone ? FLOOR_ALONE : FLOOR);
+	test->left = max_u64(base * ONE / max_u64(base + queueing, 1), least);
+	test->cwnd = window->cwnd;
+	u64 w_max = max_u64(window->w_max, window->cwnd);
+	window_reduce(window, test->left, view->now);
+	if (!politeness->alone) {
+		politeness->prior_window = w_max;
+		aim_at(window, w_max);
+	}
+	test->at = view->now;
+	test->load = load(view->round);
+	test->rate = view->round->rate;
+}
+
+/* A round has ended: judges a test that has lasted long enough, looks for others, or begins a test. */
+static inline void politeness_end_round(struct politeness *politeness, const struct view *view, struct window *window)
+{
+	if (politeness->test.at != NEVER) {
+		if (ticks_since(politeness->test.at, view->now) >= settling(view))
+			judge_test(politeness, view, window);
+	} else if (sees_others(view, window)) {
+		on_others(politeness, window, view->now);
+	} else if (is_test_due(politeness, view)) {
+		begin_test(politeness, view, window);
+	}
+}
