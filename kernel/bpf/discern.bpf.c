@@ -116,6 +116,7 @@ static inline void measure(struct discern *state, struct tcp_sock *tp, const str
 	if (rs->rtt_us >= 0) {
 		bool is_in_order = state->prior_state == CA_OPEN && ack->ca_state == CA_OPEN;
 
+		set_in_flight(&state->delay, rs->prior_in_flight);
 		add_rtt(&state->delay, min_u64(TICKS(rs->rtt_us), MAX_TICKS), is_in_order, ack->now);
 		add_sample(&present(&state->round)->queueing, state->delay.queueing);
 	}

@@ -7,6 +7,8 @@
 #include "units.bpf.h"
 
 enum { SLOT_SECONDS = 10 };             /* the base RTT is the minimum of the present slot and the one before */
+enum { LEAST_IN_A_ROW = 3, MOST_IN_A_ROW = 8 };         /* samples of which the greatest counts for the base RTT */
+enum { OLD = 105 };                     /* percent: a base RTT is old where the present slot's is so much greater */
 enum { BASE_PART = 16 };                /* a delay of a sixteenth of the base RTT is a queue */
 #define LEAST_NOISE TICKS(50)           /* noise of the hosts: five times the base RTT between these */
 #define MOST_NOISE TICKS(2000)
@@ -15,7 +17,8 @@ struct delay {
 	u64 slots[2];
 	u64 slot_start, in_order_at;
 	u64 latest;
-	u64 samples[3];                 /* of packets in order: the greatest of three counts */
+	u64 samples[MOST_IN_A_ROW];     /* of packets in order: the greatest of some in a row counts */
+	u32 in_a_row;
 	u64 recent[4];                  /* queueing delays: the least of four counts */
 	u64 queueing;
 };
@@ -24,6 +27,7 @@ static inline void delay_init(struct delay *delay, u64 now)
 {
 	delay->slots[0] = delay->slots[1] = NEVER;
 	delay->slot_start = delay->in_order_at = now;
+	delay->in_a_row = LEAST_IN_A_ROW;
 }
 
 /* The RTT without a queue; NEVER before the first sample. */
@@ -37,12 +41,26 @@ static inline bool is_slot_over(u64 since, u64 now)
 	return saturating_sub(now, since) > SLOT_SECONDS * USEC_PER_SEC;
 }
 
+/* With so many packets in flight, the base RTT has to last for a quarter of them, within three and eight. */
+static inline void set_in_flight(struct delay *delay, u32 packets)
+{
+	delay->in_a_row = min_u32(max_u32(packets / 4, LEAST_IN_A_ROW), MOST_IN_A_ROW);
+}
+
+/* Whether the base RTT was seen in the slot before, and not yet in the present one. */
+static inline bool is_base_old(const struct delay *delay)
+{
+	return 100 * min_u64(delay->slots[0], MAX_TICKS) > OLD * min_u64(delay->slots[1], MAX_TICKS);
+}
+
 static inline void update_base(struct delay *delay, u64 rtt, u64 now)
 {
-	delay->samples[2] = delay->samples[1];
-	delay->samples[1] = delay->samples[0];
+	for (u32 index = MOST_IN_A_ROW - 1; index > 0; index--)
+		delay->samples[index] = delay->samples[index - 1];
 	delay->samples[0] = rtt;
-	u64 settled = max_u64(max_u64(rtt, delay->samples[1]), delay->samples[2]);
+	u64 settled = rtt;
+	for (u32 index = 1; index < MOST_IN_A_ROW; index++)
+		settled = max_u64(settled, index < delay->in_a_row ? delay->samples[index] : 0);
 	if (is_slot_over(delay->slot_start, now)) {
 		delay->slots[1] = delay->slots[0];
 		delay->slots[0] = settled;

@@ -13,10 +13,10 @@ enum {
 	EFFECTIVE = 95,                         /* percent of the packets in flight that are left at most, to tell */
 	LEAST_WINDOW = 4,                       /* that a test leaves, packets */
 	SETTLING_ROUNDS = 3,                    /* in which a queue follows the window */
-	DOUBT_US = 2 * USEC_PER_SEC,            /* others seen once in so long a time are no evidence */
-	STEADY_TENTHS = 8, CLEAR_TENTHS = 7,    /* of the window, in use before and after a test */
+	STEADY_TENTHS = 5, CLEAR_TENTHS = 7,    /* of the window, in use before and after a test */
 	MAX_KEPT_RATE = 9 * ONE / 10,           /* a rate above this part of the earlier one was kept */
 };
+enum { BELOW = 9 * ONE / 10 };          /* what is left of an empty queue's window where the base RTT is old */
 enum { FLOOR = 7 * ONE / 10, FLOOR_ALONE = ONE / 10 };          /* the least part of the window that a test leaves */
 #define CHANCE (1u << 30)                                       /* of a test in a round, in 2^-32; twice it when alone */
 #define MIN_SETTLING TICKS(60000)
@@ -38,9 +38,9 @@ struct test {
 struct politeness {
 	struct test test;
 	u64 prior_window;       /* CUBIC's aim before we were alone */
-	u64 suspected, next_test;
-	u32 own_verdicts;       /* in a row */
-	u32 other_verdicts;
+	u64 next_test;
+	u32 own_verdicts;       /* that the queue was ours, less those that there are others */
+	u32 other_verdicts;     /* in a row */
 	bool alone;
 };
 
@@ -87,10 +87,10 @@ static inline enum owner owner(const struct test *test, const struct view *view)
 	struct load after = load(view->round);
 	u64 base = min_u64(base_rtt(view->delay), MAX_TICKS), before = test->load.queueing;
 
-	if (!has_kept_rate(test, view))
-		return OTHERS_ALONE;
 	if (2 * view->round->queueing < standing(view->delay))
 		return US;
+	if (!has_kept_rate(test, view))
+		return OTHERS_ALONE;
 	u64 with_queue = min_u64(base + before, MAX_TICKS);
 	u64 alone = saturating_sub(after.in_flight * with_queue / max_u64(test->load.in_flight, 1), base);
 	u64 own = max_u64(saturating_sub(before, alone), LEAST_QUEUE);
@@ -100,17 +100,14 @@ static inline enum owner owner(const struct test *test, const struct view *view)
 /* The queue did not follow our window: there are others. */
 static inline void on_others(struct politeness *politeness, struct window *window, u64 now)
 {
-	u64 pause = pause_us(politeness->other_verdicts), suspected = politeness->suspected;
-
-	politeness->other_verdicts = min_u32(politeness->other_verdicts + 1, 2);
-	politeness->suspected = now;
-	if (politeness->alone && saturating_sub(now, suspected) > DOUBT_US)
+	politeness->own_verdicts = saturating_sub(politeness->own_verdicts, 1);
+	if (politeness->own_verdicts)
 		return;
 	if (politeness->alone)
 		aim_at(window, politeness->prior_window);
 	politeness->alone = false;
-	politeness->own_verdicts = 0;
-	politeness->next_test = now + pause;
+	politeness->next_test = now + pause_us(politeness->other_verdicts);
+	politeness->other_verdicts = min_u32(politeness->other_verdicts + 1, 2);
 }
 
 static inline void judge_test(struct politeness *politeness, const struct view *view, struct window *window)
@@ -119,7 +116,7 @@ static inline void judge_test(struct politeness *politeness, const struct view *
 	struct load after = load(view->round);
 
 	test->at = NEVER;
-	if (!test->is_steady || !is_filled(view->round, CLEAR_TENTHS, window->cwnd) ||
+	if (!is_filled(view->round, CLEAR_TENTHS, window->cwnd) ||
 	    100 * after.in_flight > EFFECTIVE * test->load.in_flight) {
 		/* Pauses of the application and a window that is not used say nothing: nothing is learnt, and nothing is lost. */
 		restore(window, test->cwnd);
@@ -134,11 +131,12 @@ static inline void judge_test(struct politeness *politeness, const struct view *
 		politeness->alone |= politeness->own_verdicts >= VERDICTS;
 		return;
 	}
-	if (found == OTHERS_ALONE) {
+	if (found == OTHERS_ALONE)
 		restore(window, test->cwnd);
-		politeness->suspected = view->now;
-	}
-	on_others(politeness, window, view->now);
+	if (found == OTHERS || test->is_steady)
+		on_others(politeness, window, view->now);
+	else
+		politeness->next_test = view->now + pause_us(0);
 }
 
 /* Whether the queue has halved although we did nothing. */
@@ -167,7 +165,8 @@ static inline void begin_test(struct politeness *politeness, const struct view *
 	use_at_most(window, most_in_flight(view->round));
 	u64 least = min_u64(LEAST_WINDOW * PACKET * ONE / max_u64(window->cwnd, 1), ONE);
 	least = max_u64(least, politeness->alone ? FLOOR_ALONE : FLOOR);
-	test->left = max_u64(base * ONE / max_u64(base + queueing, 1), least);
+	u32 part = politeness->alone && is_base_old(view->delay) ? BELOW : ONE;
+	test->left = max_u64(base * part / max_u64(base + queueing, 1), least);
 	test->cwnd = window->cwnd;
 	u64 w_max = max_u64(window->w_max, window->cwnd);
 	window_reduce(window, test->left, view->now);
