@@ -100,6 +100,8 @@ impl Algorithm {
             return false;
         }
         match (self.pacing_gain, action) {
+            // A subflow that comes up again is a new socket, which knows nothing of the earlier one.
+            (_, Action::Toggle) => self.name != "discern",
             (Some(_), Action::Mark | Action::LocalDrop) => false,
             // A kernel does not tell, or within an acknowledgement only.
             (Some(_), Action::TlpRecovery) => !["bbr3", "discern"].contains(&self.name),
