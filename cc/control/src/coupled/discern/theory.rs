@@ -14,7 +14,7 @@ fn at(seconds: f64) -> Instant {
 
 /// A window that was just reduced to a part β of its maximum.
 fn reduced(maximum: f64) -> Window {
-    let mut window = Window::new(&path(10, None));
+    let mut window = Window::new(&path(10, None), 1.0);
     (window.cwnd, window.ssthresh) = (maximum, 2.0);
     window.reduce(BETA, at(0.0));
     window
