@@ -302,10 +302,11 @@ impl SentPackets {
     }
 
     /// What was acknowledged, with what was found lost since the oldest packet was `base`.
-    fn finish_losses(&mut self, base: u64, acked: AckedPackets) -> AckedPackets {
+    fn finish_losses(&mut self, base: u64, mut acked: AckedPackets) -> AckedPackets {
         self.remove_acked_or_lost();
-        let newest_lost = self.newest_lost.map(|(_, snapshot)| snapshot);
-        AckedPackets { newest_lost, advanced: self.base > base, ..acked }
+        acked.newest_lost = self.newest_lost.map(|(_, snapshot)| snapshot);
+        acked.advanced = self.base > base;
+        acked
     }
 
     fn remove_acked_or_lost(&mut self) {
