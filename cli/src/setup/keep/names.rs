@@ -189,7 +189,7 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
 }
 
 /// A second name for the file, or for the symbolic link that it is. The file keeps its own until the new one takes that over: a program
-/// that looks up a name meanwhile finds one of them.
+/// that looks up a name at that moment finds one of them.
 fn link(backup: &Path) -> io::Result<()> {
     match fs::remove_file(backup) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

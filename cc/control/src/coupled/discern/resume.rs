@@ -10,7 +10,7 @@
 //!   until these packets are acknowledged or lost.
 //!
 //! Source: RFC 9959, as in [`careful_resume`](crate::common::careful_resume). Deviations: the window and the RTT are those of
-//! the same path of this connection, wherever it leads by now: a path that has moved is told from others by its RTT only. What
+//! the same path of this connection, which may have moved: such a path is distinguished from others by its RTT only. What
 //! counts as congestion is what reduces the window, so that random loss does not end a resumption.
 
 use super::window::{MAX_IDLE, Window};
