@@ -1,5 +1,4 @@
-//! The chores:
-//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-drill | kernel-traces | kernel-matrix | kernel-page | paper | dist | sbom | deb | release | static | oci | openwrt | wheel`.
+//! `cargo xtask CHORE`: what developers and CI run. Without a chore it lists them.
 
 use std::process::ExitCode;
 
@@ -31,7 +30,7 @@ cargo xtask CHORE
   setup                         packages and kernel, or what is missing of them
   packages                      install what the tests need, or say what is missing
   test                          the tests of the simulator, the pure crates, one tunnel and one cell of the lab: minutes
-  test --full                   formatting, tidy, lints, documentation, then every test: half an hour
+  test --full                   formatting, tidy, lints, documentation, then every test: 40 minutes
   test python                   the Python package: its wheel, types, formatting and tests
   campaign [NAME [--seeds FROM..TO]]
                                 tests that draw a situation from each seed, over more seeds than `test` has; resumable

@@ -80,8 +80,8 @@ impl Algorithm {
         Self { program, pacing_gain: Some(pacing_gain), ..Self::exact(name) }
     }
 
-    /// The controller's floats in fixed point, with a window and a pacing rate of its own; without siblings, as the pairs of a
-    /// controller have one clock for comparisons and those of a program one for each subflow.
+    /// The controller's floats in fixed point; both window and pacing rate are compared. It has no siblings here: the pairs of
+    /// a controller have one clock for comparisons, those of a program one for each subflow.
     const fn fixed_point(name: &'static str) -> Self {
         Self { growth: Growth::FixedPoint, alone: true, ssthresh: 1, ..Self::model(name, name, 0.0) }
     }
