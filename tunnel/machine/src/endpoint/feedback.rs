@@ -177,12 +177,18 @@ impl<P: Payload> Endpoint<P> {
         Some(Frame::ReorderTimeout { micros: timeout.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
-    /// A queue at the ingress that waits for slow paths is no standing queue: CoDel's target grows by
-    /// their excess delay, and its interval is a round trip at least.
+    /// A queue at the ingress that waits for slow paths is no standing queue: CoDel's target grows by their excess delay, also by
+    /// that over a fast path without its queue. It grows by a round trip, too, on which a marked flow lives until it has grown
+    /// again (`(1 - β) / β` round trips: CUBIC 0.43, Reno 1): other flows have queues of their own. The interval is a round trip at
+    /// least.
     fn adapt_codel(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let max_srtt = up_paths().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
-        let target = self.options.codel_target + self.max_excess_one_way_delay(0);
+        let min_rtts = || up_paths().map(TunnelPath::min_rtt);
+        let empty_excess =
+            min_rtts().max().zip(min_rtts().min()).map_or(Span::ZERO, |(max, min)| max.saturating_sub(min));
+        let excess = self.max_excess_one_way_delay(0).max(empty_excess);
+        let target = self.options.codel_target + excess + max_srtt;
         self.ingress.set_codel(target, self.options.codel_interval.max(max_srtt + target));
     }
 

@@ -197,6 +197,11 @@ impl TunnelPath {
         if srtt > Span::ZERO { srtt } else { self.validation.latest_rtt.unwrap_or(Span::ZERO) }
     }
 
+    /// Minimum RTT; zero before the first.
+    pub(super) fn min_rtt(&self) -> Span {
+        self.sender.min_rtt()
+    }
+
     /// Smoothed one-way delay to the peer's clock, microseconds modulo 2^32; known once data was acknowledged.
     pub(super) fn one_way_delay(&self) -> Option<u32> {
         self.sent.one_way_delay.map(|(mean, _)| mean)
