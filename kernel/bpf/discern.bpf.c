@@ -103,8 +103,10 @@ static inline void decide(struct sock *sk, struct discern *state)
 	tp->snd_ssthresh = clamp_u64(ssthresh >> PACKET_SHIFT, 2, INFINITE_SSTHRESH);
 	if (!tp->srtt_us)
 		return;
+	/* After a reduction the smoothed RTT is that of the queue of before. Both in eighths of a microsecond. */
+	u64 rtt = state->delay.latest ? min_u64(tp->srtt_us, state->delay.latest >> 1) : tp->srtt_us;
 	u64 bytes = (max_u64(cwnd, MIN_CWND) >> (PACKET_SHIFT - COUNT_SHIFT)) * (tp->mss_cache & 0xffff);
-	u64 rate = min_u64(bytes, 1ULL << 40) * (8 * USEC_PER_SEC) / max_u32(tp->srtt_us, 1) * gain / 10 >> COUNT_SHIFT;
+	u64 rate = min_u64(bytes, 1ULL << 40) * (8 * USEC_PER_SEC) / max_u64(rtt, 1) * gain / 10 >> COUNT_SHIFT;
 	sk->sk_pacing_rate = min_u64(max_u64(rate, 1), sk->sk_max_pacing_rate);
 }
 
@@ -128,7 +130,7 @@ static inline void measure(struct discern *state, struct tcp_sock *tp, const str
 	count(&state->random_loss, acked, lost, state->srtt, ack->now);
 }
 
-/* What reduced a subflow with the same bottleneck, less than a round trip ago, reduces this one. */
+/* What reduced a subflow with the same bottleneck, less than a round trip ago, reduces this one once it sees the queue, too. */
 FUNCTION void follow_siblings(struct sock *sk, struct discern *state, struct discern_ack *ack)
 {
 	struct siblings siblings;
@@ -137,8 +139,11 @@ FUNCTION void follow_siblings(struct sock *sk, struct discern *state, struct dis
 	ack->paths = 1 + siblings.sharing;
 	if (!siblings.newest_at || siblings.newest_at == state->coupling.followed)
 		return;
+	bool is_recent = TICKS(siblings.newest) < state->srtt;
+	if (is_recent && state->delay.queueing < threshold(&state->delay))
+		return;
 	state->coupling.followed = siblings.newest_at;
-	if (TICKS(siblings.newest) < state->srtt && may_reduce(state, ack->now))
+	if (is_recent && may_reduce(state, ack->now))
 		reduce(state, BETA, ack->now);
 }
 

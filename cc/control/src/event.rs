@@ -189,6 +189,9 @@ pub struct AckSample {
     pub min_rtt: Span,
     /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
     pub one_way_delay: Option<Span>,
+    /// How much of `rtt` the acknowledgement waited on its way back: longer than the fastest of the last 10 s. Zero where the
+    /// receiver's clock is not known, as in TCP.
+    pub return_queueing: Span,
     /// Delivery-rate sample, if this acknowledgement made a valid one.
     pub rate_sample: Option<RateSample>,
     /// Send state of the newest packet delivered; `None` where nothing was delivered or the sender does not record it.

@@ -59,7 +59,7 @@ static inline void count(struct random_loss *random, u64 acked, u64 lost, u64 sr
 	}
 }
 
-/* Whether more were lost than the known random loss explains: L > pN + 3 sqrt(pN (1 + N/n)). */
+/* Whether more were lost than the known random loss explains: L > pN + 3 sqrt(pN (1 + N/n)) + 1, and the 1 where p > 0. */
 static inline bool is_suspect(const struct random_loss *random)
 {
 	u64 most = (u64)MAX_RANDOM_LOSS * (1ULL << LOSS_SHIFT) / ONE;
@@ -69,9 +69,10 @@ static inline bool is_suspect(const struct random_loss *random)
 	u64 expected = min_u64(random->rate, most) * (packets >> 4) >> (LOSS_SHIFT - 12);
 	u64 uncertainty = (1 << 12) + (random->packets ? (packets << 12) / random->packets : 0);
 
-	if (lost <= expected)
+	u64 least = expected + (expected ? 1 << 16 : 0);
+	if (lost <= least)
 		return false;
-	u64 excess = lost - expected;
+	u64 excess = lost - least;
 	return excess * excess > SUSPICION * SUSPICION * (expected * uncertainty >> 12) << 16;
 }
 

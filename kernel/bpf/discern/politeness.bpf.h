@@ -78,16 +78,24 @@ static inline bool has_kept_rate(const struct test *test, const struct view *vie
 	return rates * (ONE / 2) > test->rate * kept;
 }
 
+/* Whether the rate fell by less than where nine tenths of the packets in flight were ours: left / (1 - 0.9 (1 - left)). */
+static inline bool is_alone_by_rate(const struct test *test, const struct view *view)
+{
+	u64 rates = view->round->latest_rates[0] + view->round->latest_rates[1];
+
+	return rates * (ONE + 9 * test->left) > 20 * test->left * test->rate;
+}
+
 /*
  * The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
- * were there are gone, while the rate stayed.
+ * were there are gone, while the rate stayed; or where the rate says that nearly all packets in flight are ours.
  */
 static inline enum owner owner(const struct test *test, const struct view *view)
 {
 	struct load after = load(view->round);
 	u64 base = min_u64(base_rtt(view->delay), MAX_TICKS), before = test->load.queueing;
 
-	if (2 * view->round->queueing < standing(view->delay))
+	if (2 * view->round->queueing < standing(view->delay) || is_alone_by_rate(test, view))
 		return US;
 	if (!has_kept_rate(test, view))
 		return OTHERS_ALONE;
@@ -116,11 +124,14 @@ static inline void judge_test(struct politeness *politeness, const struct view *
 	struct load after = load(view->round);
 
 	test->at = NEVER;
-	if (!is_filled(view->round, CLEAR_TENTHS, window->cwnd) ||
-	    100 * after.in_flight > EFFECTIVE * test->load.in_flight) {
+	bool has_fallen = 100 * after.in_flight <= EFFECTIVE * test->load.in_flight;
+	if (!has_fallen || !is_filled(view->round, CLEAR_TENTHS, window->cwnd)) {
 		/* Pauses of the application and a window that is not used say nothing: nothing is learnt, and nothing is lost. */
-		restore(window, test->cwnd);
-		if (!has_kept_rate(test, view))
+		bool kept = has_kept_rate(test, view);
+
+		if (!has_fallen || !kept)
+			restore(window, test->cwnd);
+		if (!kept)
 			politeness->next_test = view->now + pause_us(0);
 		return;
 	}

@@ -138,7 +138,7 @@ fn windows_after_a_loss(native: &Native, is_together: bool) -> [u32; 2] {
     }
     connection.loss_with_delay(0);
     let first = connection.answer(native).cwnd;
-    connection.ack(1, 20, "");
+    (0..4).for_each(|_| connection.ack(1, 20, ""));
     [first, connection.answer(native).cwnd]
 }
 

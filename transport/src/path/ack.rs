@@ -31,6 +31,8 @@ pub struct AckedPackets {
     pub rtt: Option<Span>,
     /// One-way delay of the newest packet, where both ends share a clock.
     pub one_way_delay: Option<Span>,
+    /// As in [`AckSample::return_queueing`].
+    pub return_queueing: Span,
     /// `snd_una` moved.
     pub advanced: bool,
     /// The acknowledgement may raise the congestion window.
@@ -129,6 +131,7 @@ impl PathSender {
             srtt: self.rtt.srtt(),
             min_rtt: self.min_rtt.get(),
             one_way_delay: acked_packets.one_way_delay,
+            return_queueing: acked_packets.return_queueing,
             rate_sample: delivery,
             newest_delivered: rate_sample.newest().map(|snapshot| snapshot.sending(totals)),
             newest_lost: newest_lost.map(|snapshot| snapshot.sending(totals)),

@@ -246,6 +246,7 @@ impl Connection {
             pkts_acked: packets.len() as u32,
             rtt: Some(rtt),
             one_way_delay: Some(rtt.saturating_sub(path.link.delay / 2)),
+            return_queueing: Span::ZERO,
             advanced: true,
             may_raise_cwnd: true,
             ..AckedPackets::default()

@@ -5,10 +5,12 @@
 //! grow when a path proves to reorder more.
 
 mod acknowledgement;
+mod return_way;
 
 use super::lost_packets::LostPackets;
 use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
+use return_way::ReturnWay;
 use std::collections::VecDeque;
 use std::ops::Range;
 use transport::path::{AckedPackets, Outstanding, PathSender};
@@ -136,6 +138,8 @@ pub(super) struct SentPackets {
     large_losses: Option<(Instant, u32)>,
     /// One-way delay to the peer's clock: smoothed (modulo 2^32), and its mean deviation; microseconds.
     pub(super) one_way_delay: Option<(u32, i32)>,
+    /// The way back of acknowledgements.
+    return_way: ReturnWay,
 }
 
 impl SentPackets {
@@ -161,6 +165,7 @@ impl SentPackets {
             sent_bytes: 0,
             large_losses: None,
             one_way_delay: None,
+            return_way: ReturnWay::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Losses without delay: are they random? Backing off tells, because random loss does not follow the rate.
 //!
 //! - Known is a random loss rate p̂ from n̂ packets. Of N packets since the last verdict L were lost without delay. The
-//!   losses are suspect where `L > p̂ N + 3 sqrt(p̂ N (1 + N / n̂))`: three standard deviations, p̂'s own included.
+//!   losses are suspect where `L > p̂ N + 3 sqrt(p̂ N (1 + N / n̂)) + 1`: three standard deviations, p̂'s own included, and one
+//!   packet where p̂ > 0, as losses come whole (the Poisson distribution's quantile for 0.135 %).
 //! - Fewer suspect losses than `evidence` are congestion. With more the window is backed off, and a round trip later the
 //!   loss rate is measured: for at least three rounds, until there are enough losses or packets.
 //! - A trial ends after 40 rounds. If it has seen too little by then, the next one goes on with its counts.
@@ -110,7 +111,8 @@ impl RandomLoss {
     fn expected(&self) -> f64 {
         let expected = self.rate.min(MAX_RANDOM_LOSS) * self.counts.packets;
         let uncertainty = if self.packets > 0.0 { 1.0 + self.counts.packets / self.packets } else { 1.0 };
-        expected + SUSPICION * (expected * uncertainty).sqrt()
+        let whole = if expected > 0.0 { 1.0 } else { 0.0 };
+        expected + SUSPICION * (expected * uncertainty).sqrt() + whole
     }
 
     /// A packet was lost without delay.
@@ -232,13 +234,25 @@ mod tests {
 
     #[test]
     fn suspect_are_losses_three_standard_deviations_above_the_known_loss() {
-        // 1 % of 1000 packets, known from 1000: 10 + 3 sqrt(10 (1 + 1)) = 23.4.
+        // 1 % of 1000 packets, known from 1000: 10 + 3 sqrt(10 (1 + 1)) + 1 = 24.4.
         let verdict = |lost| {
             let counts = Counts { packets: 1_000.0, lost };
             let mut random_loss = RandomLoss { rate: 0.01, packets: 1_000.0, counts, ..RandomLoss::default() };
             random_loss.judge(&config(), 100.0, at(0))
         };
-        assert_eq!([23.0, 24.0].map(verdict), [Verdict::Random, Verdict::BackOff]);
+        assert_eq!([24.0, 25.0].map(verdict), [Verdict::Random, Verdict::BackOff]);
+    }
+
+    /// Of the Poisson distribution of mean 0.05 two and more have 0.12 %, one and more 4.9 %; without a known loss one is suspect.
+    #[test]
+    fn one_loss_is_not_suspect_where_random_loss_is_known() {
+        let verdict = |rate, lost| {
+            let counts = Counts { packets: 10.0, lost };
+            let mut random_loss = RandomLoss { rate, packets: 1_000.0, counts, ..RandomLoss::default() };
+            random_loss.judge(&config(), 100.0, at(0))
+        };
+        assert_eq!([1.0, 2.0].map(|lost| verdict(0.005, lost)), [Verdict::Random, Verdict::Congestion]);
+        assert_eq!(verdict(0.0, 1.0), Verdict::Congestion);
     }
 
     #[test]

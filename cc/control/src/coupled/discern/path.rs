@@ -32,6 +32,10 @@ pub(super) struct Path {
     mss: u32,
     /// Seconds; 0 before the first sample.
     srtt: f64,
+    /// Seconds; 0 before the first sample.
+    latest_rtt: f64,
+    /// What of it the acknowledgement waited on its way back, seconds.
+    return_queueing: f64,
     pub(super) window: Window,
     delay: Delay,
     round: Round,
@@ -53,6 +57,8 @@ impl Path {
             usage: Usage::NEVER,
             mss: info.mss,
             srtt: info.rtt.map_or(0.0, Span::as_secs_f64),
+            latest_rtt: 0.0,
+            return_queueing: 0.0,
             window: Window::new(info, weight),
             delay: Delay::new(now),
             round: Round::new(now),
@@ -164,7 +170,7 @@ impl Path {
     pub(super) fn on_ack(&mut self, config: &Config, n: f64, sample: &AckSample, cx: &mut Context<'_>) -> bool {
         let now = cx.now;
         self.measure(sample, now);
-        self.follow_siblings(now);
+        self.follow_siblings(config, now);
         if self.window.in_first_slow_start() && self.round.is_queue(self.delay.slow_start_limit()) {
             self.window.end_slow_start();
         }
@@ -186,7 +192,8 @@ impl Path {
         if let Some(rtt) = sample.rtt {
             let is_in_order = sample.prior_ca_state == CaState::Open && sample.ca_state == CaState::Open;
             self.delay.set_in_flight(f64::from(sample.prior_in_flight));
-            let queueing = self.delay.on_sample(rtt.as_secs_f64(), is_in_order, now);
+            (self.latest_rtt, self.return_queueing) = (rtt.as_secs_f64(), sample.return_queueing.as_secs_f64());
+            let queueing = self.delay.on_sample(self.latest_rtt - self.return_queueing, is_in_order, now);
             self.round.add_queueing(queueing);
         }
         if sample.srtt > Span::ZERO {
@@ -210,9 +217,14 @@ impl Path {
         }
     }
 
-    /// What reduced a path with the same bottleneck, less than a round trip ago, reduces this one.
-    fn follow_siblings(&mut self, now: Instant) {
-        let is_recent = self.mirrored.take().is_some_and(|at| now.since(at).as_secs_f64() < self.srtt);
+    /// What reduced a path with the same bottleneck, less than a round trip ago, reduces this one once it sees the queue, too.
+    fn follow_siblings(&mut self, config: &Config, now: Instant) {
+        let Some(at) = self.mirrored else { return };
+        let is_recent = now.since(at).as_secs_f64() < self.srtt;
+        if is_recent && self.delay.queueing() < self.delay.threshold(config) {
+            return;
+        }
+        self.mirrored = None;
         if is_recent && self.may_reduce(now) {
             self.reduce(BETA, now);
         }
@@ -276,7 +288,7 @@ impl Path {
         }
         if config.polite && !self.window.in_slow_start() {
             let (delay, round, srtt, may_reduce) = (&self.delay, &self.round, self.srtt, self.may_reduce(now));
-            let view = View { delay, round, srtt, may_reduce, now };
+            let view = View { delay, round, srtt, return_queueing: self.return_queueing, may_reduce, now };
             self.politeness.end_round(&view, &mut self.window, rng);
         }
         self.round.begin(now);
@@ -289,7 +301,9 @@ impl Path {
             false => PACING_GAINS[usize::from(cwnd >= ssthresh / 2.0)],
         };
         let bits = gain * cwnd.max(2.0) * f64::from(self.mss) * 8.0;
-        let pacing_rate = (self.srtt > 0.0).then(|| Rate::from_bits(((bits / self.srtt).min(1e12) as u64).max(1)));
+        // After a reduction the smoothed RTT is that of the queue of before.
+        let rtt = if self.latest_rtt > 0.0 { self.srtt.min(self.latest_rtt) } else { self.srtt };
+        let pacing_rate = (self.srtt > 0.0).then(|| Rate::from_bits(((bits / rtt).min(1e12) as u64).max(1)));
         Decision { cwnd: self.window.packets(), ssthresh: self.window.threshold(), pacing_rate }
     }
 }

@@ -4,7 +4,8 @@
 //! the mean packets in flight have gone from i0 to i1 and the mean queue from q0 to q1, where it would be
 //! `q_alone = i1 / i0 (b + q0) - b` (b: base RTT) if the path were ours alone. Our share of the queue is
 //! `s = (q0 - q1) / (q0 - q_alone)`. The queue was ours if nothing is left of it, or if `s > 3/4` and the rate fell by less than
-//! half of the reduction: a link that we fill alone serves us at its rate, with a queue or without. Three such verdicts make us
+//! half of the reduction: a link that we fill alone serves us at its rate, with a queue or without. It was ours, too, if the rate
+//! fell by less than where nine tenths of the packets in flight were ours. Three such verdicts make us
 //! *alone*: from then on the window is backed off as far as it takes, and to nine tenths of that while the base RTT is older than
 //! 10 s, so that it is seen again. Any other verdict, and a queue that halves for good while our packets in flight do not, shows
 //! others, and takes one of the three away. When none is left, CUBIC's window leads back to where it was before, and there is no
@@ -19,6 +20,8 @@ use units::{Instant, RngStream, Span};
 
 /// The share of the queue from which it is ours.
 const OWN_SHARE: f64 = 0.75;
+/// The share by the rate from which it is ours: bursts of the application blur a queue, and not the rate of a full link.
+const OWN_SHARE_BY_RATE: f64 = 0.9;
 /// Verdicts that make us alone.
 const VERDICTS: u32 = 3;
 /// The least part of the window that a test leaves, and a reduction when we are alone.
@@ -67,22 +70,34 @@ struct Test {
 }
 
 impl Test {
+    /// The part of the rate before that is left.
+    fn rate_left(&self, view: &View<'_>) -> f64 {
+        let [latest, prior] = view.round.latest_rates;
+        (latest + prior) / 2.0 / self.rate.max(1e-9)
+    }
+
     /// Whether the rate fell by less than half of the reduction.
     fn has_kept_rate(&self, view: &View<'_>) -> bool {
-        let [latest, prior] = view.round.latest_rates;
-        (latest + prior) / 2.0 > (1.0 - 0.5 * (1.0 - self.left)).min(0.9) * self.rate
+        self.rate_left(view) > (1.0 - 0.5 * (1.0 - self.left)).min(0.9)
+    }
+
+    /// Whether the rate fell by less than where a part φ of the packets in flight was ours: `left / (1 - (1 - left) φ)` would be
+    /// left of it.
+    fn is_alone_by_rate(&self, view: &View<'_>) -> bool {
+        self.rate_left(view) > self.left / (1.0 - (1.0 - self.left) * OWN_SHARE_BY_RATE)
     }
 
     /// The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
-    /// were there are gone, while the rate stayed.
+    /// were there are gone, while the rate stayed; or where the rate says that nearly all packets in flight are ours.
     fn owner(&self, view: &View<'_>) -> Owner {
-        if view.round.queueing < EMPTY * view.delay.standing() {
+        let is_empty = view.round.queueing < EMPTY * view.delay.standing();
+        if is_empty || self.is_alone_by_rate(view) {
             return Owner::Us;
         }
         if !self.has_kept_rate(view) {
             return Owner::OthersAlone;
         }
-        let (before, after, base) = (self.load, view.round.load(), view.delay.base());
+        let (before, after, base) = (self.load, view.round.load(), view.empty_rtt());
         let alone = (after.in_flight / before.in_flight * (base + before.queueing) - base).max(0.0);
         let own_share = (before.queueing - after.queueing) / (before.queueing - alone).max(1e-4);
         if own_share > OWN_SHARE { Owner::Us } else { Owner::Others }
@@ -109,12 +124,19 @@ pub(super) struct View<'a> {
     pub(super) delay: &'a Delay,
     pub(super) round: &'a Round,
     pub(super) srtt: f64,
+    /// What acknowledgements wait on their way back, seconds.
+    pub(super) return_queueing: f64,
     /// Whether the window may be reduced now.
     pub(super) may_reduce: bool,
     pub(super) now: Instant,
 }
 
 impl View<'_> {
+    /// The RTT if there were no queue on the path, seconds.
+    fn empty_rtt(&self) -> f64 {
+        self.delay.base() + self.return_queueing
+    }
+
     /// Seconds in which a queue follows the window.
     fn settling(&self) -> f64 {
         (3.0 * (self.srtt + self.round.queueing)).max(MIN_SETTLING)
@@ -145,8 +167,25 @@ impl Politeness {
         let has_fallen = view.round.load().in_flight <= EFFECTIVE * test.load.in_flight;
         if !has_fallen || !view.round.is_filled(0.7, window.cwnd) {
             // The application's pauses say nothing, nor does a window that is not used: nothing is learnt, and nothing is lost.
-            window.restore(test.cwnd);
-            if !test.has_kept_rate(view) {
+            let has_kept_rate = test.has_kept_rate(view);
+            if std::env::var_os("RW_P").is_some() {
+                eprintln!(
+                    "J {:.3} fallen {} ({:.0}->{:.0}) filled {} kept {} owner {:?} base {:.1} left {:.2}",
+                    view.now.0 as f64 / 1e9,
+                    has_fallen,
+                    test.load.in_flight,
+                    view.round.load().in_flight,
+                    view.round.is_filled(0.7, window.cwnd),
+                    test.has_kept_rate(view),
+                    test.owner(view),
+                    view.delay.base() * 1e3,
+                    test.left
+                );
+            }
+            if !has_fallen || !has_kept_rate {
+                window.restore(test.cwnd);
+            }
+            if !has_kept_rate {
                 self.next_test = view.now + PAUSES[0];
             }
             return;
@@ -180,7 +219,7 @@ impl Politeness {
     }
 
     fn begin_test(&mut self, view: &View<'_>, window: &mut Window) {
-        let (base, queueing) = (view.delay.base(), view.round.queueing);
+        let (base, queueing) = (view.empty_rtt(), view.round.queueing);
         let is_steady = view.round.is_filled(STEADY, window.cwnd);
         window.use_at_most(view.round.most_in_flight());
         let least = FLOOR[usize::from(self.alone)].max((LEAST_WINDOW / window.cwnd).min(1.0));

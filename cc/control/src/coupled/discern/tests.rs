@@ -171,14 +171,42 @@ fn paths_are_coupled_where_their_delays_move_together() {
 }
 
 #[test]
-fn a_loss_with_delay_on_one_path_of_a_bottleneck_reduces_the_other_with_its_next_acknowledgement() {
-    let mut connection = Connection::established(2, 100.0);
-    connection.wait(100);
-    (0..2).for_each(|id| connection.ack(id, 1, 0, 0.0));
-    connection.loss_with_delay(0);
-    let before = connection.cwnd(1);
-    connection.ack(1, 0, 0, 20.0);
-    assert_eq!((connection.cwnd(0), connection.cwnd(1)), (70, before * 7 / 10));
+fn a_loss_with_delay_on_one_path_of_a_bottleneck_reduces_the_other_once_it_sees_the_queue() {
+    let after = |millis: u64, queueing_ms: f64| {
+        let mut connection = Connection::established(2, 100.0);
+        connection.wait(100);
+        connection.loss_with_delay(0);
+        connection.wait(millis);
+        (0..4).for_each(|_| connection.ack(1, 0, 0, queueing_ms));
+        [connection.cwnd(0), connection.cwnd(1)]
+    };
+    assert_eq!([after(0, 20.0), after(39, 20.0)], [[70, 70]; 2]);
+    assert_eq!(after(0, 1.0), [70, 100], "its packets have met no queue");
+    assert_eq!(after(61, 20.0), [70, 100], "a round trip ago");
+}
+
+/// The pacing rate once the RTT is 40 ms again, where the smoothed one still is 80 ms.
+#[test]
+fn pacing_follows_a_queue_that_drains_at_once() {
+    let mut connection = Connection::established(1, 100.0);
+    let [rtt, srtt] = [40, 80].map(Span::from_millis);
+    connection.event(0, &PathEvent::Ack(AckSample { rtt: Some(rtt), srtt, ..AckSample::default() }));
+    let bits = 1.2 * 100.0 * f64::from(path(10, None).mss) * 8.0;
+    let rate = connection.controller.decision(PathId(0)).pacing_rate.expect("there is a round trip");
+    assert_eq!(rate.as_bits(), (bits / 0.04) as u64);
+}
+
+/// A loss while the RTT has 20 ms of queue: of that, so much is on the way back.
+#[test]
+fn a_queue_on_the_way_of_acknowledgements_is_no_sign_of_congestion() {
+    let after = |return_ms: u64| {
+        let mut connection = Connection::established(1, 100.0);
+        let (rtt, return_queueing) = (Span::from_millis(60), Span::from_millis(return_ms));
+        let sample = AckSample { rtt: Some(rtt), srtt: rtt, return_queueing, ..AckSample::default() };
+        (0..4).for_each(|_| connection.event(0, &PathEvent::Ack(sample)));
+        connection.controller.paths[0].as_ref().expect("it is up").queueing()
+    };
+    assert_eq!([0, 15, 20].map(|ms| (after(ms) * 1e3).round()), [20.0, 5.0, 0.0]);
 }
 
 #[test]

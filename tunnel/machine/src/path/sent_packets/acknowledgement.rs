@@ -117,6 +117,7 @@ impl SentPackets {
         if number == progress.largest {
             let sent = packet.sent;
             progress.acked.rtt = Some(self.update_rtt_and_delay(progress.now, sent, progress.ack, sender));
+            progress.acked.return_queueing = self.return_way.queueing(progress.now, progress.ack);
         }
         self.remove_in_flight(number);
     }

@@ -30,7 +30,7 @@ impl Rounds {
 
     fn view(&self, seconds: f64) -> View<'_> {
         let now = Instant::ZERO + Span::from_secs_f64(seconds);
-        View { delay: &self.delay, round: &self.round, srtt: 0.04, may_reduce: true, now }
+        View { delay: &self.delay, round: &self.round, srtt: 0.04, return_queueing: 0.0, may_reduce: true, now }
     }
 }
 
@@ -60,7 +60,7 @@ fn verdict(test: Test, queueing: f64, in_flight: f64, rate: f64) -> (u32, usize)
 /// `q_alone = 0.7 (20 + 20) - 20 = 8 ms`; a share of 3/4 of the queue is 11 ms.
 #[test]
 fn a_queue_that_falls_by_three_quarters_of_what_it_would_if_we_were_alone_is_ours() {
-    let verdict = |queueing| verdict(TEST, queueing, 70.0, 1_000.0);
+    let verdict = |queueing| verdict(TEST, queueing, 70.0, 900.0);
     assert_eq!([0.008, 0.0109, 0.0111, 0.020].map(verdict), [(1, 0), (1, 0), (0, 1), (0, 1)]);
 }
 
@@ -86,6 +86,36 @@ fn a_test_without_a_window_in_use_says_nothing() {
 }
 
 #[test]
+fn after_a_test_that_says_nothing_the_window_returns_unless_it_was_not_needed() {
+    let after = |in_flight, rate| {
+        let mut rounds = Rounds::new(0.02, in_flight, rate);
+        rounds.round.add_in_flight(40.0, Instant::ZERO);
+        let mut window = window(70.0);
+        Politeness::default().judge(TEST, &rounds.view(1.0), &mut window);
+        window.cwnd
+    };
+    assert_eq!(after(70.0, 1_000.0), 70.0, "the rate stayed");
+    assert_eq!(after(70.0, 840.0), 100.0, "the rate fell");
+    assert_eq!(after(96.0 * 4.0, 1_000.0), 100.0, "nothing was backed off");
+}
+
+/// With 20 ms of the RTT of 60 on the acknowledgements' way, 20 ms of queue are a third of the packets in flight.
+#[test]
+fn what_waits_on_the_way_back_is_not_backed_off() {
+    let mut window = window(90.0);
+    let rounds = Rounds::new(BASE, 90.0, 1_000.0);
+    let view = View { return_queueing: 0.02, ..rounds.view(1.0) };
+    Politeness { alone: true, ..Politeness::default() }.begin_test(&view, &mut window);
+    assert!((window.cwnd - 60.0).abs() < 1e-9, "{}", window.cwnd);
+}
+
+/// With nine tenths of the packets in flight, `0.7 / (1 - 0.3 * 0.9) = 0.959` of the rate is left.
+#[test]
+fn a_rate_that_nine_tenths_of_the_packets_would_leave_shows_that_the_queue_is_ours() {
+    assert_eq!([958.0, 960.0].map(|rate| verdict(TEST, 0.02, 70.0, rate)), [(0, 1), (1, 0)]);
+}
+
+#[test]
 fn one_of_two_like_flows_never_finds_itself_alone() {
     // Of 100 packets in flight, 50 are ours; 35 are left: the queue falls by 15 of 100 packets.
     let after = 0.85 * (BASE + 0.02) - BASE;
@@ -106,7 +136,7 @@ fn the_share_of_the_queue_that_leaves_is_our_share_of_the_packets_in_flight() {
 #[test]
 fn three_verdicts_make_alone_and_three_others_end_it_and_give_the_window_back() {
     let mut politeness = Politeness::default();
-    let (own, others) = (Rounds::new(0.008, 70.0, 1_000.0), Rounds::new(0.020, 70.0, 1_000.0));
+    let (own, others) = (Rounds::new(0.008, 70.0, 900.0), Rounds::new(0.020, 70.0, 900.0));
     let mut window = window(100.0);
     politeness.begin_test(&others.view(0.5), &mut window);
     for _ in 0..3 {

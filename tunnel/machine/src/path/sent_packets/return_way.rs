@@ -1,0 +1,53 @@
+//! The queue on the acknowledgements' way back, which is no queue of the path.
+
+use transport::recovery::WindowedMin;
+use units::{Instant, Span};
+use wire::frame::Ack;
+
+/// For how long the least delay counts as that of an empty queue: the clocks may drift apart.
+const MEMORY: Span = Span::from_secs(10);
+/// The delay of the first acknowledgement, of which only the difference to others is known; microseconds.
+const FIRST: u32 = 1 << 31;
+
+/// How long acknowledgements take on their way back, by the peer's clock.
+#[derive(Clone, Debug, Default)]
+pub(in crate::path) struct ReturnWay {
+    /// What is added to a delay to have [`FIRST`] for that of the first acknowledgement.
+    offset: Option<u32>,
+    least: WindowedMin,
+}
+
+impl ReturnWay {
+    /// How much longer this acknowledgement took than the fastest of the last 10 s.
+    pub(super) fn queueing(&mut self, now: Instant, ack: &Ack) -> Span {
+        let sent = ack.receive_timestamp_us.wrapping_add(ack.ack_delay_us);
+        let delay = ((now.0 / 1000) as u32).wrapping_sub(sent);
+        let offset = *self.offset.get_or_insert(FIRST.wrapping_sub(delay));
+        let delay = Span::from_micros(u64::from(delay.wrapping_add(offset)));
+        self.least.update(MEMORY, now, delay);
+        delay.saturating_sub(self.least.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::frame::AckRanges;
+
+    /// Clocks that differ by any constant, past which the 32 bits wrap: what counts is the difference.
+    #[test]
+    fn what_an_acknowledgement_waits_is_its_delay_less_the_least_of_10_seconds() {
+        for clock_offset in [0, 1_000_000, u32::MAX - 20_000_000, 1 << 31] {
+            let mut way = ReturnWay::default();
+            let mut queueing = |at_ms: u64, delay_ms: u64| {
+                let sent = ((at_ms - delay_ms) * 1000) as u32;
+                let receive_timestamp_us = sent.wrapping_add(clock_offset).wrapping_sub(300);
+                let ranges = AckRanges::default();
+                let ack = Ack { path: 0, largest: 0, ack_delay_us: 300, receive_timestamp_us, ce_count: 0, ranges };
+                way.queueing(Instant::ZERO + Span::from_millis(at_ms), &ack).as_millis()
+            };
+            assert_eq!([queueing(100, 20), queueing(200, 50), queueing(300, 10), queueing(400, 50)], [0, 30, 0, 40]);
+            assert_eq!(queueing(20_500, 50), 0, "the least of 20 s ago is forgotten");
+        }
+    }
+}
