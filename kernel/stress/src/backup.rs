@@ -46,6 +46,7 @@ pub fn growth_beside_backup(congestion: &str) -> Result<f64, String> {
     if still.bytes_acked > backup.bytes_acked {
         return Err(format!("the backup was used: {backup:?}, {still:?}"));
     }
+    paths.close(connection)?;
     let packets = (after.bytes_acked - before.bytes_acked) / PACKET;
     Ok((after.cwnd.pow(2) as f64 - before.cwnd.pow(2) as f64) / (2.0 * packets as f64))
 }

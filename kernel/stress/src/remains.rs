@@ -3,12 +3,13 @@
 
 use crate::churn::{self, Shared, count};
 use crate::network::{Host, Network};
-use crate::observe::{Held, KernelLog, counter, list_sockets, sockets};
+use crate::observe::{Held, KernelLog, counter};
 use crate::traffic::{Connection, Kind, Sink};
 use crate::trial::wait_until;
 use kernel::Program;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use units::RngStream;
 
 /// Long connections at once.
@@ -54,10 +55,11 @@ pub fn run(programs: &[&'static Program], load: Load) -> Result<Remains, String>
         kernel::unload(program).map_err(|error| error.to_string())?;
     }
     let mut remains = Remains::default();
-    // From here on the connections have algorithms that are unloaded.
-    for (program, used) in programs.iter().zip(used?) {
+    // From here on the connections have algorithms that are unloaded. They close at once, as each drains its queues for seconds.
+    let closing: Vec<_> = used?.into_iter().map(|used| std::thread::spawn(move || used.close())).collect();
+    for (program, thread) in programs.iter().zip(closing) {
         let name = program.kernel_name;
-        let (row, finding) = used.close()?;
+        let (row, finding) = joined(thread)?;
         remains.rows.push(format!("{name}: {row}"));
         remains.findings.extend(finding.map(|finding| format!("{name}: {finding}")));
     }
@@ -75,7 +77,7 @@ struct Used {
     network: Arc<Network>,
     sink: Sink,
     shared: Arc<Shared>,
-    long: Vec<std::thread::JoinHandle<Result<(), String>>>,
+    long: Vec<JoinHandle<Result<(), String>>>,
 }
 
 fn use_all(programs: &[&'static Program], load: Load) -> Result<Vec<Used>, String> {
@@ -84,7 +86,11 @@ fn use_all(programs: &[&'static Program], load: Load) -> Result<Vec<Used>, Strin
         std::thread::spawn(move || use_one(name, load))
     };
     let threads: Vec<_> = programs.iter().map(start).collect();
-    threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?).collect()
+    threads.into_iter().map(joined).collect()
+}
+
+fn joined<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
+    thread.join().map_err(|_| "a thread panicked".to_owned())?
 }
 
 fn use_one(name: &'static str, load: Load) -> Result<Used, String> {
@@ -110,7 +116,7 @@ fn use_one(name: &'static str, load: Load) -> Result<Used, String> {
         })
     });
     churn::endpoints(&network, &shared, RngStream::named(1, name), load.endpoint_changes);
-    short.join().map_err(|_| "a thread panicked".to_owned())??;
+    joined(short)?;
     Ok(Used { network, sink, shared, long })
 }
 
@@ -121,27 +127,16 @@ impl Used {
         let continued = wait_until(|| self.sink.bytes() > before);
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.long {
-            thread.join().map_err(|_| "a thread panicked".to_owned())??;
+            joined(thread)?;
         }
         let joins = counter(&self.network, Host::Client, "MPTcpExt", "MPJoinSynAckRx")?;
         let changes = self.shared.endpoint_changes.load(Ordering::Relaxed);
         let connections = self.shared.connections.load(Ordering::Relaxed) + LONG;
         let megabytes = self.sink.bytes() / 1_000_000;
         let row = format!("{changes} endpoint changes, {joins} joins, {connections} connections, {megabytes} MB");
-        // The sink reads all that is still to come: if it closed before, the client would probe a closed window, at intervals
-        // that double, for minutes.
-        let ended = wait_until(|| self.sink.ended() == self.sink.accepted());
-        drop(self.sink);
-        let hosts = [Host::Client, Host::Server];
-        let is_closed = || hosts.iter().all(|host| sockets(&self.network, *host) == Ok(0));
-        let finding = if !continued {
-            Some("nothing was carried any more after it was unloaded".to_owned())
-        } else if !ended || !wait_until(is_closed) {
-            let left: String = hosts.iter().map(|host| list_sockets(&self.network, *host)).collect();
-            Some(format!("sockets are left:\n{left}"))
-        } else {
-            None
-        };
+        let closed = self.sink.close(&self.network);
+        let silent = (!continued).then(|| "nothing was carried any more after it was unloaded".to_owned());
+        let finding = silent.or(closed.err());
         Ok((row, finding))
     }
 }

@@ -1,6 +1,8 @@
 //! Connections from client to server, and the sink that reads them.
 
 use crate::network::{Host, Network};
+use crate::observe::{list_sockets, sockets};
+use crate::trial::wait_until;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -66,6 +68,24 @@ impl Sink {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.counters.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends it after the connections that the client has closed, and waits until no socket of either host is left.
+    ///
+    /// The sink reads all that is still to come: if it closed before, the client would probe a closed window, at intervals that
+    /// double, for minutes. So would a client whose network is removed before its sockets have gone.
+    ///
+    /// # Errors
+    /// The sockets that are left.
+    pub fn close(self, network: &Network) -> Result<(), String> {
+        let hosts = [Host::Client, Host::Server];
+        let ended = wait_until(|| self.ended() == self.accepted());
+        drop(self);
+        if ended && wait_until(|| hosts.iter().all(|host| sockets(network, *host) == Ok(0))) {
+            return Ok(());
+        }
+        let left: String = hosts.iter().map(|host| list_sockets(network, *host)).collect();
+        Err(format!("sockets are left:\n{left}"))
     }
 }
 

@@ -88,7 +88,7 @@ pub fn run(program: &'static Program) -> Result<Outcome, String> {
     let unloaded = kernel::unload(program).map_err(|error| error.to_string());
     let (paths, connection, windows, hooks) = carried?;
     unloaded?;
-    drop((connection, paths));
+    paths.close(connection)?;
     let unloaded = wait_until(|| held.among(&Held::of(&[program])).is_empty());
     let greatest_growth = QUARTER.contains(&program.name).then_some(GREATEST_GROWTH);
     Ok(Outcome { carried: BYTES, windows, greatest_growth, hooks, unloaded, log: log.findings() })
@@ -168,6 +168,16 @@ impl Paths {
             return Err("not a subflow on each link".to_owned());
         }
         Ok(connection)
+    }
+
+    /// Closes the last connection, and then removes the network: a socket that lost its network before it was closed would hold
+    /// its program for minutes.
+    ///
+    /// # Errors
+    /// The sockets that are left.
+    pub fn close(self, connection: Connection) -> Result<(), String> {
+        drop(connection);
+        self.sink.close(&self.network)
     }
 
     /// Sends, and waits only until all is in the connection's buffer.

@@ -23,7 +23,6 @@ fn each_hook_of_a_program_is_called_by_a_loss_a_timeout_and_an_idle_pause() {
     }
     for program in free {
         let outcome = stress::trial::run(program).unwrap();
-        let silent: Vec<_> = outcome.hooks.iter().filter(|hook| hook.calls == 0).collect();
-        assert!(!outcome.hooks.is_empty() && silent.is_empty(), "{outcome:#?}");
+        assert_eq!(outcome.row().err(), None, "{}: {outcome:#?}", program.name);
     }
 }
