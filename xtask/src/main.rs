@@ -53,9 +53,10 @@ cargo xtask CHORE
                                 the program as it is released, into target/released: link-time and profile-guided
                                 optimisation; --check-reproducible builds it again in another folder
   sbom                          what is in that program, as a CycloneDX document, into target/released
-  deb [--profile FILE | --program FILE]
-                                the Debian package of that program, or of a given one, into target/debian
-  deb kernel [--program FILE]   the Debian package `ropewalk-kernel`: congestion control for the kernel alone, as a small
+  deb [--out FOLDER] [--profile FILE | --program FILE]
+                                the Debian package of that program, or of a given one, into target/debian or FOLDER
+  deb [--out FOLDER] kernel [--program FILE]
+                                the Debian package `ropewalk-kernel`: congestion control for the kernel alone, as a small
                                 program; it is built, or a given one is packed
   static [--target TRIPLE] [--profile NAME]
                                 the tunnel alone as one static program, and its archive, into target/artefacts

@@ -9,20 +9,20 @@ use std::sync::OnceLock;
 /// The package.
 pub(crate) fn current() -> &'static Path {
     static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
-    PACKAGE.get_or_init(|| pack(&["deb"], &stripped("current", |bytes| bytes), "current.deb"))
+    PACKAGE.get_or_init(|| pack(&[], &stripped("current", |bytes| bytes), "current.deb"))
 }
 
 /// The package of the kernel's congestion control, with the same program.
 #[cfg(feature = "kernel")]
 pub(crate) fn kernel() -> &'static Path {
     static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
-    PACKAGE.get_or_init(|| pack(&["deb", "kernel"], &stripped("kernel", |bytes| bytes), "kernel.deb"))
+    PACKAGE.get_or_init(|| pack(&["kernel"], &stripped("kernel", |bytes| bytes), "kernel.deb"))
 }
 
 /// An earlier version of it: the same program, which says that it is one.
 pub(crate) fn earlier() -> &'static Path {
     static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
-    PACKAGE.get_or_init(|| pack(&["deb"], &stripped("earlier", earlier_version), "earlier.deb"))
+    PACKAGE.get_or_init(|| pack(&[], &stripped("earlier", earlier_version), "earlier.deb"))
 }
 
 /// Replaces the version in a program, `0.1.0~git...`, by `0.0.0~git...`.
@@ -54,11 +54,13 @@ pub(crate) fn chore(arguments: &[&str], gnupg: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Packs a program as a chore does.
-fn pack(chore_words: &[&str], program: &Path, name: &str) -> PathBuf {
-    // The chore has one folder for what it packs.
+/// Packs a program as a chore does, as the package of this kind.
+fn pack(kind: &[&str], program: &Path, name: &str) -> PathBuf {
     let _lock = debian::lock();
-    let printed = chore(&[chore_words, &["--program", program.to_str().unwrap()]].concat(), &debian::folder());
+    let folder = debian::folder().join("packed");
+    let [folder, program_path] = [folder.as_path(), program].map(|path| path.to_str().unwrap());
+    let words = [&["deb", "--out", folder], kind, &["--program", program_path]].concat();
+    let printed = chore(&words, &debian::folder());
     fs::remove_file(program).unwrap();
     let package = debian::folder().join(name);
     fs::rename(printed.lines().next_back().expect("it names the package"), &package).unwrap();

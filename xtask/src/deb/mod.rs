@@ -17,10 +17,14 @@ use package::{KERNEL, Package, ROPEWALK};
 use std::path::{Path, PathBuf};
 use tree::Tree;
 
-/// `cargo xtask deb [kernel] [--profile FILE | --program FILE]`: packs the program into
-/// `target/debian/PACKAGE_VERSION_ARCH.deb`. It builds the program, the whole one with a new profile if none is given, as
-/// `dist` does; or it packs another one.
+/// `cargo xtask deb [--out FOLDER] [kernel] [--profile FILE | --program FILE]`: packs the program into
+/// `FOLDER/PACKAGE_VERSION_ARCH.deb`, by default in `target/debian`. It builds the program, the whole one with a new profile if
+/// none is given, as `dist` does; or it packs another one.
 pub(crate) fn build(options: &[&str]) -> Result<(), String> {
+    let (folder, options) = match options {
+        ["--out", folder, rest @ ..] => (PathBuf::from(folder), rest),
+        _ => (default_folder(), options),
+    };
     let (package, program) = match options {
         ["kernel", "--program", file] => (&KERNEL, PathBuf::from(file)),
         ["kernel"] => (&KERNEL, dist::build_loader()?),
@@ -28,17 +32,20 @@ pub(crate) fn build(options: &[&str]) -> Result<(), String> {
         ["--program", file] => (&ROPEWALK, PathBuf::from(file)),
         profile => (&ROPEWALK, dist::build(profile)?),
     };
-    shell::print(&format!("{}\n", pack(package, &program)?.display()))
+    shell::print(&format!("{}\n", pack(package, &program, &folder)?.display()))
+}
+
+fn default_folder() -> PathBuf {
+    shell::target().join("debian")
 }
 
 /// Packs the program of `ropewalk-kernel`; returns the package's path.
 pub(crate) fn pack_loader(program: &Path) -> Result<PathBuf, String> {
-    pack(&KERNEL, program)
+    pack(&KERNEL, program, &default_folder())
 }
 
-/// Packs a program.
-fn pack(package: &'static Package, program: &Path) -> Result<PathBuf, String> {
-    let folder = shell::target().join("debian");
+/// Packs a program into a folder, in which nobody else packs at the same time.
+fn pack(package: &'static Package, program: &Path, folder: &Path) -> Result<PathBuf, String> {
     let tree = Tree::new(folder.join(package.name))?;
     tree.write(&package.program(), 0o755, &archive::read(program)?)?;
     // Called by the name that it is installed under.

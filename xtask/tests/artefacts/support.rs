@@ -1,26 +1,23 @@
 //! What these tests share: the chores, and programs of this machine.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use testing::{Reason, skip};
 
-/// A build without much optimisation, which is done sooner.
-const PROFILE: &str = "release";
+/// The profile of the tests: it takes a third of the time of one that is released.
+const PROFILE: &str = "dev";
+/// The chores build without symbols, which would be most of the program.
+const DEBUG: (&str, &str) = ("CARGO_PROFILE_DEV_DEBUG", "0");
 
 /// The static program; none, and the test is skipped, where it cannot be built.
 pub(crate) fn static_program() -> Option<&'static Path> {
-    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    // The last two lines of what it prints are the program with its size, and the archive.
-    let program = |text: String| text.lines().rev().nth(1).and_then(|line| line.split(" (").next()).map(PathBuf::from);
-    let build = || chore("static").map(|text| program(text).expect("it names the program"));
-    match PROGRAM.get_or_init(build) {
-        Ok(program) => Some(program),
-        Err(message) => {
-            skip(Reason::Toolchain, message);
-            None
-        }
-    }
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    // The last two lines of what the chore prints are the program with its size, and the archive.
+    let program = |text: &String| text.lines().rev().nth(1).and_then(|line| line.split(" (").next()).map(PathBuf::from);
+    let built = printed_of("static")?;
+    PROGRAM.get_or_init(|| program(built)).as_deref()
 }
 
 /// The version that the static program says it is.
@@ -30,9 +27,17 @@ pub(crate) fn version() -> String {
 }
 
 /// The file that a chore makes of the static program: the last line of what it prints.
-pub(crate) fn artefact(name: &str) -> Option<PathBuf> {
+pub(crate) fn artefact(name: &'static str) -> Option<PathBuf> {
     static_program()?;
-    chore(name).map_err(|message| skip(Reason::Toolchain, &message)).ok().map(|text| last_line(&text))
+    printed_of(name).map(|text| last_line(text))
+}
+
+/// What a chore has printed, which is run once for all tests; none, and the test is skipped, where it cannot be run.
+fn printed_of(name: &'static str) -> Option<&'static String> {
+    static PRINTED: Mutex<BTreeMap<&str, &Result<String, String>>> = Mutex::new(BTreeMap::new());
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let printed = *printed.entry(name).or_insert_with(|| Box::leak(Box::new(chore(name))));
+    printed.as_ref().map_err(|message| skip(Reason::Toolchain, message)).ok()
 }
 
 /// The file that the last line names.
@@ -42,7 +47,11 @@ pub(crate) fn last_line(text: &str) -> PathBuf {
 
 /// Runs `cargo xtask NAME`; returns what it prints.
 fn chore(name: &str) -> Result<String, String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args([name, "--profile", PROFILE]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args([name, "--profile", PROFILE])
+        .env(DEBUG.0, DEBUG.1)
+        .output()
+        .unwrap();
     if output.status.success() {
         return Ok(String::from_utf8(output.stdout).unwrap());
     }
