@@ -1,12 +1,25 @@
 //! Running other programs, and where the workspace is.
 
 use crate::test::binaries::UNSTABLE;
-use std::io::{BufRead, BufReader, Write};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A chore builds each crate once, so that what cargo keeps for the next build of it is wasted.
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
+thread_local! {
+    /// What [`cpu_s`] returns.
+    static CPU_S: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// CPU seconds, user and system, of the programs that this thread has run to their end, with those that they waited for.
+pub(crate) fn cpu_s() -> f64 {
+    CPU_S.get()
+}
 
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
@@ -28,38 +41,47 @@ pub(crate) fn run(line: &str) -> Result<(), String> {
 /// As [`run`], in a folder.
 pub(crate) fn run_in(folder: &Path, line: &str) -> Result<(), String> {
     eprintln!("\n$ {line}");
-    let status = command(line).current_dir(folder).status();
-    succeeded(line, status)
+    succeeded(line, command(line).current_dir(folder).spawn().and_then(wait))
 }
 
 /// As [`run`], with additional variables in its environment.
 pub(crate) fn run_with(variables: &[(&str, &str)], line: &str) -> Result<(), String> {
     eprintln!("\n$ {line}");
-    let status = command(line).envs(variables.iter().copied()).status();
-    succeeded(line, status)
+    succeeded(line, command(line).envs(variables.iter().copied()).spawn().and_then(wait))
 }
 
-/// As [`run_with`], but every line that it prints, on either stream, passes by `observe` on its way to the terminal.
-pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, observe: impl FnMut(&str)) -> Result<(), String> {
-    watch(line, command(line).envs(variables.iter().copied()), observe)
+/// Runs a command line as [`watch`] does, with additional variables in its environment.
+pub(crate) fn run_watched(
+    name: &str,
+    variables: &[(&str, &Path)],
+    line: &str,
+    observe: impl FnMut(&str),
+) -> Result<(), String> {
+    watch(name, line, command(line).envs(variables.iter().copied()), observe)
 }
 
-/// Shows the title of a command, and runs it as [`run_watched`] does.
-pub(crate) fn watch(title: &str, command: &mut Command, mut observe: impl FnMut(&str)) -> Result<(), String> {
+/// Shows the title of a command, and runs it. Each line that it prints, on either stream, is passed to `observe` and shown
+/// after `name`, since other programs may print at the same time.
+pub(crate) fn watch(
+    name: &str,
+    title: &str,
+    command: &mut Command,
+    mut observe: impl FnMut(&str),
+) -> Result<(), String> {
     eprintln!("\n$ {title}");
     let failed = |error: std::io::Error| format!("cannot run `{title}`: {error}");
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     let child = command.stderr(writer.try_clone().map_err(failed)?).stdout(writer).spawn();
     // The command keeps ends for writing, and the reader would wait for them.
     command.stderr(Stdio::null()).stdout(Stdio::null());
-    let mut child = child.map_err(failed)?;
+    let child = child.map_err(failed)?;
     let mut lines = BufReader::new(reader).split(b'\n');
     while let Some(text) = lines.next().transpose().map_err(failed)? {
         let text = String::from_utf8_lossy(&text);
         observe(&text);
-        print(&format!("{text}\n"))?;
+        print(&format!("{name} | {text}\n"))?;
     }
-    succeeded(title, child.wait())
+    succeeded(title, wait(child))
 }
 
 /// As [`run`], with a text as its standard input.
@@ -70,7 +92,23 @@ pub(crate) fn run_with_input(line: &str, input: &str) -> Result<(), String> {
     let mut pipe = child.stdin.take().expect("it is piped");
     pipe.write_all(input.as_bytes()).map_err(failed)?;
     drop(pipe); // the end of the input
-    succeeded(line, child.wait())
+    succeeded(line, wait(child))
+}
+
+/// Waits for a program's end, and counts its CPU time.
+fn wait(mut child: Child) -> std::io::Result<ExitStatus> {
+    let id = Pid::from_raw(child.id().cast_signed());
+    waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+    // It has ended, and its times can be read until it is waited for.
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+    CPU_S.set(cpu_s() + ticks(&stat) as f64 / sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100) as f64);
+    child.wait()
+}
+
+/// Clock ticks of `utime`, `stime`, `cutime` and `cstime` in a line of proc_pid_stat(5).
+fn ticks(stat: &str) -> u64 {
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    after_name.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 fn succeeded(line: &str, status: std::io::Result<ExitStatus>) -> Result<(), String> {
@@ -86,12 +124,12 @@ pub(crate) fn output_shown(line: &str) -> Result<String, String> {
 
 /// Runs a command line and returns its standard output.
 pub(crate) fn output(line: &str) -> Result<String, String> {
-    let output =
-        command(line).stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run `{line}`: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("`{line}` failed ({})", output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("`{line}` printed no text: {error}"))
+    let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
+    let mut child = command(line).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut printed = Vec::new();
+    child.stdout.take().expect("it is piped").read_to_end(&mut printed).map_err(failed)?;
+    succeeded(line, wait(child))?;
+    String::from_utf8(printed).map_err(|error| format!("`{line}` printed no text: {error}"))
 }
 
 /// Whether a command line succeeds; its output is discarded.
@@ -135,5 +173,25 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_follow_a_name_with_blanks_and_parentheses() {
+        let stat = "17 (a) b (c) Z 1 17 17 0 -1 4194560 901 88 0 0 100 20 3 4 20 0 1 0 554 0 0";
+        assert_eq!(ticks(stat), 127);
+    }
+
+    #[test]
+    fn each_thread_has_the_cpu_time_of_its_programs() {
+        let busy = || output("seq -f %g 1000000").map(|_| cpu_s()).unwrap();
+        let before = cpu_s();
+        assert!(std::thread::spawn(busy).join().unwrap() > 0.0);
+        assert!(cpu_s() == before, "of another thread");
+        assert!(busy() > before);
     }
 }

@@ -5,6 +5,7 @@ use crate::{bpf, kernel, setup, shell, tidy};
 use binaries::Binary;
 use std::fs;
 use std::path::Path;
+use std::thread;
 use timing::Timing;
 use totals::TestTotals;
 
@@ -21,14 +22,28 @@ const KERNEL: &str = "ROPEWALK_LINUX";
 /// Environment variable that every service for continuous integration sets.
 const CI: &str = "CI";
 
-/// The parts of the full tier's tests, by how the names of their programs begin; the first that matches counts.
-const PARTS: [(&str, &[&str]); 6] = [
-    ("Debian with systemd", &["ropewalk::boot"]),
-    ("artefacts", &["xtask::"]),
-    ("tunnel in namespaces", &["ropewalk::tunnel", "ropewalk-daemon"]),
-    ("lab", &["ropewalk::lab", "ropewalk-lab"]),
-    ("kernel programs", &["ropewalk::kernel", "ropewalk-kernel", "ropewalk-stress"]),
-    ("simulator and pure crates", &[""]),
+/// A part of the full tier's tests.
+struct Part {
+    name: &'static str,
+    /// Whether its tests wait for most of their time, for timers, daemons and guests. Such parts run at the same time as those that
+    /// compute.
+    waits: bool,
+    /// How the names of its programs begin.
+    programs: &'static [&'static str],
+}
+
+/// A program belongs to the first part that matches.
+const PARTS: [Part; 6] = [
+    Part { name: "Debian with systemd", waits: true, programs: &["ropewalk::boot"] },
+    Part { name: "tunnel in namespaces", waits: true, programs: &["ropewalk::tunnel", "ropewalk-daemon"] },
+    Part { name: "lab", waits: true, programs: &["ropewalk::lab", "ropewalk-lab"] },
+    Part {
+        name: "kernel programs",
+        waits: true,
+        programs: &["ropewalk::kernel", "ropewalk-kernel", "ropewalk-stress"],
+    },
+    Part { name: "artefacts", waits: false, programs: &["xtask::"] },
+    Part { name: "simulator and pure crates", waits: false, programs: &[""] },
 ];
 
 /// Options of test programs. The tests of the tunnel wait for daemons for most of their time.
@@ -36,7 +51,7 @@ const OPTIONS: [(&str, &[&str]); 1] = [("ropewalk::tunnel", &["--test-threads=4"
 
 /// `cargo xtask test`: what tells within minutes that the tree works here.
 pub(crate) fn quick() -> Result<(), String> {
-    let mut timing = Timing::default();
+    let mut timing = Timing::start();
     timing.part("packages", setup::install_quick)?;
     let binaries = timing.part("build", || binaries::build(&quick::build_line()))?;
     let result = conclude(&mut timing, |timing, variables, total| {
@@ -49,7 +64,7 @@ pub(crate) fn quick() -> Result<(), String> {
 /// `cargo xtask test --full`: everything. It stops at the first check that fails. The tests come last, so that their
 /// summary is what one sees at the end.
 pub(crate) fn full() -> Result<(), String> {
-    let mut timing = Timing::default();
+    let mut timing = Timing::start();
     timing.part("packages", setup::run)?;
     timing.part("formatting, house rules", || shell::run("cargo fmt --all --check").and_then(|()| tidy::run(false)))?;
     timing.part("eBPF objects", bpf::check)?;
@@ -66,12 +81,16 @@ pub(crate) fn full() -> Result<(), String> {
             variables.push((KERNEL, kernel.as_path()));
         }
         let mut results = vec![timing.part("doc tests", || doc_tests(total))];
-        for (part, _) in PARTS.iter().rev() {
-            let of_part = binaries.iter().filter(|binary| part_of(&binary.name) == *part);
-            let with_options = of_part.map(|binary| (binary, options_of(&binary.name)));
-            results.push(timing.part(part, || run_all(with_options, &variables, total)));
+        let (binaries, variables) = (&*binaries, &*variables);
+        let lanes = thread::scope(|scope| {
+            let lanes = [false, true].map(|waits| scope.spawn(move || Lane::run(waits, binaries, variables)));
+            lanes.map(|lane| lane.join().expect("it does not panic"))
+        });
+        for lane in lanes {
+            timing.add(lane.timing);
+            total.merge(lane.total);
+            results.push(lane.result);
         }
-        results.push(timing.part("Python", || python_tests(&variables, total)));
         results.into_iter().collect()
     })
 }
@@ -80,14 +99,39 @@ pub(crate) fn full() -> Result<(), String> {
 pub(crate) fn python() -> Result<(), String> {
     let environment = package::environment()?;
     shell::run("cargo build --package ropewalk --all-features --locked")?;
-    conclude(&mut Timing::default(), |timing, variables, total| {
+    conclude(&mut Timing::start(), |timing, variables, total| {
         timing.part("Python", || package::run(&environment, variables, total))
     })
 }
 
+/// The parts that compute, among them Python's, or those that wait: one after another, next to the other lane.
+struct Lane {
+    timing: Timing,
+    total: TestTotals,
+    result: Result<(), String>,
+}
+
+impl Lane {
+    fn run(waits: bool, binaries: &[Binary], variables: &[(&str, &Path)]) -> Self {
+        let (mut timing, mut total) = (Timing::start(), TestTotals::default());
+        let parts = PARTS.iter().rev().filter(|part| part.waits == waits);
+        let mut results: Vec<_> = parts
+            .map(|part| {
+                let of_part = binaries.iter().filter(|binary| part_of(&binary.name) == part.name);
+                let with_options = of_part.map(|binary| (binary, options_of(&binary.name)));
+                timing.part(part.name, || run_all(with_options, variables, &mut total))
+            })
+            .collect();
+        if !waits {
+            results.push(timing.part("Python", || python_tests(variables, &mut total)));
+        }
+        Self { timing, total, result: results.into_iter().collect() }
+    }
+}
+
 fn part_of(binary: &str) -> &'static str {
-    let part = PARTS.iter().find(|(_, beginnings)| beginnings.iter().any(|beginning| binary.starts_with(beginning)));
-    part.map_or("", |(part, _)| part)
+    let part = PARTS.iter().find(|part| part.programs.iter().any(|beginning| binary.starts_with(beginning)));
+    part.map_or("", |part| part.name)
 }
 
 fn options_of(binary: &str) -> &'static [&'static str] {
@@ -106,7 +150,7 @@ fn run_all<'b, 'f>(
 
 fn doc_tests(total: &mut TestTotals) -> Result<(), String> {
     let line = "cargo test --workspace --all-features --doc --no-fail-fast --locked";
-    let tests = shell::run_watched(&[], line, |line| total.add(line));
+    let tests = shell::run_watched("doc tests", &[], line, |line| total.add(line));
     total.end_binary();
     tests
 }

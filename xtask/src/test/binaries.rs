@@ -1,4 +1,4 @@
-//! Test programs: cargo builds all of a tier at once, and they are run one after another, each in its package's folder.
+//! Test programs: cargo builds all of a tier at once, and each is run in its package's folder.
 
 use super::totals::TestTotals;
 use crate::shell;
@@ -57,7 +57,7 @@ impl Binary {
         command.args(filters).args(["-Z", "unstable-options", "--report-time"]).current_dir(&self.folder);
         command.env(UNSTABLE, "1").env("CARGO_MANIFEST_DIR", &self.folder).envs(variables.iter().copied());
         total.begin_binary(self.name.clone());
-        let result = shell::watch(&self.name, &mut command, |line| total.add(line));
+        let result = shell::watch(&self.name, &self.name, &mut command, |line| total.add(line));
         total.end_binary();
         result
     }

@@ -31,7 +31,7 @@ pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut T
     shell::run(&format!("{bin}/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {wheel}"))?;
     let line = format!("{bin}/pytest -c {CONFIG} -p no:cacheprovider -rfE --durations=20 python/tests");
     total.begin_binary("pytest".to_owned());
-    let tests = shell::run_watched(variables, &line, |line| total.add_pytest(line));
+    let tests = shell::run_watched("pytest", variables, &line, |line| total.add_pytest(line));
     total.end_binary();
     tests
 }

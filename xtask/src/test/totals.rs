@@ -73,6 +73,16 @@ impl TestTotals {
         self.binary = None;
     }
 
+    /// Adds the results of another thread.
+    pub(super) fn merge(&mut self, other: Self) {
+        let Self { passed, failed, skipped, times, binary } = other;
+        self.passed += passed;
+        self.failed.extend(failed);
+        self.skipped.extend(skipped);
+        self.times.extend(times);
+        debug_assert_eq!(binary, None, "it has ended");
+    }
+
     fn name(&self, test: &str) -> String {
         format!("{}::{test}", self.binary.as_deref().unwrap_or("?"))
     }
