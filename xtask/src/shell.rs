@@ -142,6 +142,13 @@ fn command(line: &str) -> Command {
     let mut tokens = line.split_whitespace();
     let mut command = Command::new(tokens.next().expect("a command line has a first word"));
     command.args(tokens).current_dir(root()).env_remove(UNSTABLE);
+    // `cargo run` describes this package in the environment. Build scripts that look there, such as ring's, would run again, and all
+    // that depends on them be compiled again, whenever cargo was called by hand in between.
+    let of_package = |name: &String| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|start| name.starts_with(start));
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(of_package) {
+        command.env_remove(name);
+    }
     if std::env::var_os(INCREMENTAL).is_none() {
         command.env(INCREMENTAL, "0");
     }
