@@ -30,6 +30,7 @@ cargo xtask CHORE
   setup                         packages and kernel, or what is missing of them
   packages                      install what the tests need, or say what is missing
   test                          the tests of the simulator, the pure crates, one tunnel and one cell of the lab: minutes
+  test --all-features           the same, built as --full builds it, which then need not
   test --full                   formatting, tidy, lints, documentation, then every test: 40 minutes
   test python                   the Python package: its wheel, types, formatting and tests
   campaign [NAME [--seeds FROM..TO]]
@@ -105,6 +106,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["setup"] => setup::run().and_then(|()| kernel::ensure()),
         ["packages"] => setup::run(),
         ["test"] => test::quick(),
+        ["test", "--all-features"] => test::quick_all_features(),
         ["test", "--full"] => test::full(),
         ["test", "python"] => test::python(),
         ["campaign", options @ ..] => campaign::run(options),

@@ -22,6 +22,9 @@ const KERNEL: &str = "ROPEWALK_LINUX";
 /// Environment variable that every service for continuous integration sets.
 const CI: &str = "CI";
 
+/// The line of cargo's that builds the tests of the full tier.
+const BUILD: &str = "cargo test --workspace --all-features --tests --locked";
+
 /// A part of the full tier's tests.
 struct Part {
     name: &'static str,
@@ -51,9 +54,18 @@ const OPTIONS: [(&str, &[&str]); 1] = [("ropewalk::tunnel", &["--test-threads=4"
 
 /// `cargo xtask test`: what tells within minutes that the tree works here.
 pub(crate) fn quick() -> Result<(), String> {
+    quick_of(setup::install_quick, &quick::build_line())
+}
+
+/// `cargo xtask test --all-features`: the same tests, built as the full tier builds them, which then finds them built.
+pub(crate) fn quick_all_features() -> Result<(), String> {
+    quick_of(setup::run, BUILD)
+}
+
+fn quick_of(packages: impl FnOnce() -> Result<(), String>, build_line: &str) -> Result<(), String> {
     let mut timing = Timing::start();
-    timing.part("packages", setup::install_quick)?;
-    let binaries = timing.part("build", || binaries::build(&quick::build_line()))?;
+    timing.part("packages", packages)?;
+    let binaries = timing.part("build", || binaries::build(build_line))?;
     let result = conclude(&mut timing, |timing, variables, total| {
         timing.part("tests", || run_all(quick::selected(&binaries), &quick::variables(variables), total))
     });
@@ -68,12 +80,11 @@ pub(crate) fn full() -> Result<(), String> {
     timing.part("packages", setup::run)?;
     timing.part("formatting, house rules", || shell::run("cargo fmt --all --check").and_then(|()| tidy::run(false)))?;
     timing.part("eBPF objects", bpf::check)?;
-    let lints = "cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings";
-    timing.part("lints", || shell::run(lints))?;
+    timing.part("lints", || lints("--workspace --all-targets --all-features"))?;
+    timing.part("lints of the quick tier", || lints(&format!("--tests {}", quick::selection())))?;
     let documentation = "cargo doc --quiet --workspace --no-deps --all-features --locked";
     timing.part("documentation", || shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], documentation))?;
-    let line = "cargo test --workspace --all-features --tests --locked";
-    let binaries = timing.part("build of the tests", || binaries::build(line))?;
+    let binaries = timing.part("build of the tests", || binaries::build(BUILD))?;
     conclude(&mut timing, |timing, variables, total| {
         let kernel = shell::root().join(kernel::KERNEL);
         let mut variables = variables.to_vec();
@@ -93,6 +104,10 @@ pub(crate) fn full() -> Result<(), String> {
         }
         results.into_iter().collect()
     })
+}
+
+fn lints(selection: &str) -> Result<(), String> {
+    shell::run(&format!("cargo clippy --quiet --locked {selection} -- -D warnings"))
 }
 
 /// `cargo xtask test python`: the tests of the Python package alone.

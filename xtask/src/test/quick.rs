@@ -67,17 +67,27 @@ const FEWER: [(&str, &str); 2] = [("ROPEWALK_SEEDS", "20"), ("PROPTEST_CASES", "
 
 /// The line of cargo's that builds the tests.
 pub(super) fn build_line() -> String {
+    format!("cargo test --locked --tests {}", selection())
+}
+
+/// The packages and features, as options of cargo's.
+pub(super) fn selection() -> String {
     let packages: String = PACKAGES.iter().map(|package| format!(" -p {package}")).collect();
-    format!("cargo test --locked --tests --features ropewalk/lab{packages}")
+    format!("--features ropewalk/lab{packages}")
 }
 
 /// Test programs that are left to the full tier.
-const LEFT_OUT: &[&str] = &["ropewalk::boot"];
+const LEFT_OUT: &[&str] = &["ropewalk::boot", "ropewalk::kernel"];
+
+fn is_selected(binary: &str) -> bool {
+    let package = binary.split("::").next().unwrap_or(binary);
+    PACKAGES.contains(&package) && !LEFT_OUT.contains(&binary)
+}
 
 /// The programs with their filters.
 pub(super) fn selected(binaries: &[Binary]) -> impl Iterator<Item = (&Binary, &'static [&'static str])> {
     let filters = |binary: &Binary| FILTERS.iter().find(|(name, _)| *name == binary.name).map_or(&[][..], |(_, f)| f);
-    let selected = binaries.iter().filter(|binary| !LEFT_OUT.contains(&binary.name.as_str()));
+    let selected = binaries.iter().filter(|binary| is_selected(&binary.name));
     selected.map(move |binary| (binary, filters(binary)))
 }
 
@@ -91,6 +101,12 @@ pub(super) fn variables<'v>(variables: &[(&'v str, &'v Path)]) -> Vec<(&'v str, 
 mod tests {
     use super::*;
     use crate::shell;
+
+    #[test]
+    fn programs_of_other_packages_and_of_other_features_are_left_to_the_full_tier() {
+        assert!(["ropewalk", "ropewalk::suite", "ropewalk-sim::suite"].into_iter().all(is_selected));
+        assert!(!["ropewalk::boot", "ropewalk::kernel", "ropewalk-lab", "xtask"].into_iter().any(is_selected));
+    }
 
     /// A test that was renamed would be left out, or run, without a word.
     #[test]
