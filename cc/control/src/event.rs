@@ -114,6 +114,8 @@ pub enum Cause {
     LocalDrop,
     /// A tail-loss probe repaired a loss.
     TlpRecovery,
+    /// The controller asked for it ([`Controller::requests_reduction`](crate::Controller::requests_reduction)).
+    Requested,
 }
 
 /// Congestion state of a sender, in the order of Linux `enum tcp_ca_state`.
@@ -144,6 +146,8 @@ pub struct AckProgress {
     pub marked: u32,
     /// In flight, before any is found lost.
     pub in_flight: u32,
+    /// Delivered out of order and not cumulatively acknowledged (Linux `sacked_out`); zero on paths that count packets.
+    pub sacked: u32,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
     pub rtt: Option<Span>,
     /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
@@ -174,6 +178,8 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
+    /// As in [`AckProgress::sacked`].
+    pub sacked: u32,
     /// When the latest packet was sent.
     pub last_sent: Instant,
     /// The retransmission timeout (RFC 6298).
@@ -227,9 +233,9 @@ impl AckSample {
     #[must_use]
     #[inline]
     pub fn progress(&self) -> AckProgress {
-        let Self { acked, pkts_acked, marked, in_flight, rtt, one_way_delay, .. } = *self;
+        let Self { acked, pkts_acked, marked, in_flight, sacked, rtt, one_way_delay, .. } = *self;
         let Self { snd_una, snd_nxt, is_predicted, .. } = *self;
-        AckProgress { acked, pkts_acked, marked, in_flight, rtt, one_way_delay, snd_una, snd_nxt, is_predicted }
+        AckProgress { acked, pkts_acked, marked, in_flight, sacked, rtt, one_way_delay, snd_una, snd_nxt, is_predicted }
     }
 }
 

@@ -75,6 +75,11 @@ pub trait Controller: Any + Debug + Send {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for `path`, which senders read after each event of the path.
     fn decision(&self, path: PathId) -> Decision;
+    /// Whether the acknowledgement that `path` has just reported is to begin a reduction ([`Cause::Requested`]), as by
+    /// Linux's `tcp_enter_cwr`. A sender in another reduction, or after a timeout, ignores it.
+    fn requests_reduction(&self, _path: PathId) -> bool {
+        false
+    }
     /// Why another algorithm has taken this one's place, if one has: a learned policy can fail. Drivers report it.
     fn failure(&self) -> Option<&str> {
         None
@@ -87,4 +92,8 @@ pub trait PathController: Debug + Send {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for the path.
     fn decision(&self) -> Decision;
+    /// As [`Controller::requests_reduction`].
+    fn requests_reduction(&self) -> bool {
+        false
+    }
 }

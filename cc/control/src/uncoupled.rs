@@ -16,6 +16,13 @@ impl Uncoupled {
     pub fn new(construct: impl Fn() -> Box<dyn PathController> + Send + 'static) -> Self {
         Self { first: construct(), construct: Box::new(construct), others: Vec::new() }
     }
+
+    fn path(&self, path: PathId) -> &dyn PathController {
+        match path.index().checked_sub(1) {
+            None => &*self.first,
+            Some(index) => &*self.others[index],
+        }
+    }
 }
 
 impl Controller for Uncoupled {
@@ -35,10 +42,11 @@ impl Controller for Uncoupled {
     }
 
     fn decision(&self, path: PathId) -> Decision {
-        match path.index().checked_sub(1) {
-            None => self.first.decision(),
-            Some(index) => self.others[index].decision(),
-        }
+        self.path(path).decision()
+    }
+
+    fn requests_reduction(&self, path: PathId) -> bool {
+        self.path(path).requests_reduction()
     }
 }
 

@@ -349,7 +349,7 @@ impl PathState {
                 self.ca_state = CaState::Recovery;
                 !reducing
             }
-            Cause::EcnMark | Cause::LocalDrop | Cause::TlpRecovery => {
+            Cause::EcnMark | Cause::LocalDrop | Cause::TlpRecovery | Cause::Requested => {
                 self.may_undo = false;
                 let begins = self.ca_state < CaState::Cwr;
                 self.ca_state = self.ca_state.max(CaState::Cwr);

@@ -135,6 +135,7 @@ enumeration!(Cause {
     EcnMark = "ECN_MARK",
     LocalDrop = "LOCAL_DROP",
     TlpRecovery = "TLP_RECOVERY",
+    Requested = "REQUESTED",
 });
 enumeration!(CaState {
     Open = "OPEN",

@@ -38,6 +38,8 @@ pub struct Outstanding {
     pub in_flight: u32,
     /// Sent and not cumulatively acknowledged.
     pub packets_out: u32,
+    /// Of these, delivered out of order (Linux `sacked_out`); zero where no packet is outstanding once it is delivered.
+    pub sacked: u32,
     /// The oldest unacknowledged packet.
     pub snd_una: u64,
     /// The next new packet.
@@ -326,6 +328,15 @@ impl PathSender {
     /// Counts packets as lost.
     pub fn count_lost(&mut self, packets: u32) {
         self.lost += u64::from(packets);
+    }
+
+    /// Whether the controller asks for a reduction, which is to begin the state CWR: asked after
+    /// [`finish_ack`](Self::finish_ack).
+    #[must_use]
+    #[inline]
+    pub fn is_asked_to_reduce(&self, handle: &ControllerHandle) -> bool {
+        self.ca_state < CaState::Cwr
+            && handle.controller.as_ref().is_some_and(|controller| controller.requests_reduction(self.id))
     }
 
     /// Begins a window reduction in state `state` (CWR or Recovery), or continues that of CWR (Linux

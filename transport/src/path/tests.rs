@@ -14,7 +14,7 @@ fn path() -> (PathSender, ControllerHandle) {
 }
 
 fn outstanding(in_flight: u32, snd_una: u64, snd_nxt: u64) -> Outstanding {
-    Outstanding { in_flight, packets_out: in_flight, snd_una, snd_nxt }
+    Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt }
 }
 
 #[test]

@@ -115,7 +115,9 @@ impl Controller for CheckedController {
         let next_ca_state = match event {
             PathEvent::Congestion { cause: Cause::Loss, .. } => CaState::Recovery,
             PathEvent::Congestion { cause: Cause::Timeout, .. } => CaState::Loss,
-            PathEvent::Congestion { cause: Cause::EcnMark | Cause::LocalDrop, .. } => ca_state.max(CaState::Cwr),
+            PathEvent::Congestion { cause: Cause::EcnMark | Cause::LocalDrop | Cause::Requested, .. } => {
+                ca_state.max(CaState::Cwr)
+            }
             _ => ca_state,
         };
         self.ca_states.insert(path, next_ca_state);
@@ -123,5 +125,9 @@ impl Controller for CheckedController {
 
     fn decision(&self, path: PathId) -> Decision {
         self.inner.decision(path)
+    }
+
+    fn requests_reduction(&self, path: PathId) -> bool {
+        self.inner.requests_reduction(path)
     }
 }

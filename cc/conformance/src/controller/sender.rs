@@ -97,7 +97,8 @@ impl Path {
 
     fn outstanding(&self) -> Outstanding {
         let (in_flight, snd_una) = (self.in_flight, self.snd_una());
-        Outstanding { in_flight, packets_out: (self.snd_nxt - snd_una) as u32, snd_una, snd_nxt: self.snd_nxt }
+        let packets_out = (self.snd_nxt - snd_una) as u32;
+        Outstanding { in_flight, packets_out, sacked: self.sacked, snd_una, snd_nxt: self.snd_nxt }
     }
 }
 
@@ -268,6 +269,9 @@ impl Path {
         }
         self.end_episode(now, controller);
         self.sender.finish_ack(now, &prior_state, &packets, &self.outstanding(), controller);
+        if self.sender.is_asked_to_reduce(controller) {
+            self.on_congestion(now, Cause::Requested, controller);
+        }
     }
 
     /// Loss, mark or local drop: an episode begins, unless a more severe one is under way.

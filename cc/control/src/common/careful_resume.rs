@@ -267,6 +267,10 @@ impl<O: CongestionOps + 'static> PathController for CarefulResume<O> {
         let bytes = u64::from(decision.cwnd) * u64::from(state.mss);
         Decision { pacing_rate: Some(Rate::of(bytes, rtt)), ..decision }
     }
+
+    fn requests_reduction(&self) -> bool {
+        self.controller.requests_reduction()
+    }
 }
 
 #[cfg(test)]

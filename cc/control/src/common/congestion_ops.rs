@@ -102,6 +102,10 @@ impl<O: CongestionOps> PathController for CwndController<O> {
     fn decision(&self) -> Decision {
         Decision { cwnd: self.state.cwnd, ssthresh: self.state.ssthresh, pacing_rate: None }
     }
+
+    fn requests_reduction(&self) -> bool {
+        self.state.requests_reduction
+    }
 }
 
 impl CwndState {
@@ -168,15 +172,15 @@ impl CwndState {
         match cause {
             Cause::Timeout => self.on_timeout(ops, reduce_cwnd, in_flight, cx),
             Cause::Loss => self.on_loss(ops, in_flight, by_timer, cx),
-            // Marks and local drops are never spurious: one reduction a window, and none of that window is undone. That the state
+            // Without a loss it is never spurious: one reduction a window, and none of that window is undone. That the state
             // Loss has ended shows only now.
-            Cause::EcnMark | Cause::LocalDrop
+            Cause::EcnMark | Cause::LocalDrop | Cause::Requested
                 if self.ca_state < CaState::Cwr || self.ca_state == CaState::Loss && reduce_cwnd =>
             {
                 self.begin_reduction(ops, 0, cx);
                 self.set_state(ops, CaState::Cwr, cx);
             }
-            Cause::EcnMark | Cause::LocalDrop => self.prior_ssthresh = 0,
+            Cause::EcnMark | Cause::LocalDrop | Cause::Requested => self.prior_ssthresh = 0,
             Cause::TlpRecovery => {
                 self.begin_reduction(ops, 0, cx);
                 self.set_state(ops, CaState::Cwr, cx);
@@ -247,7 +251,7 @@ impl CwndState {
         if !self.has_progress {
             self.on_progress(ops, &sample.progress(), cx);
         }
-        self.has_progress = false;
+        (self.has_progress, self.requests_reduction) = (false, false);
         ops.on_ack(self, sample, cx);
         if sample.ca_state != self.ca_state {
             self.set_state(ops, sample.ca_state, cx);
@@ -395,6 +399,36 @@ mod tests {
     fn a_probe_that_repaired_a_loss_costs_one_reduction_at_once() {
         let state = state_after(100, INFINITE_SSTHRESH, &[congestion(Cause::TlpRecovery, true, 1)]);
         assert_eq!((state.cwnd, state.ssthresh, state.ca_state), (50, 50, CaState::Open));
+    }
+
+    /// Asks for a reduction at every acknowledgement.
+    #[derive(Debug)]
+    struct Asking;
+
+    impl CongestionOps for Asking {
+        fn cong_avoid(&mut self, state: &mut CwndState, _acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+            state.request_reduction();
+        }
+
+        fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+            state.cwnd / 2
+        }
+    }
+
+    fn notify(flow: &mut CwndController<Asking>, event: &PathEvent) {
+        flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut RngStream::named(1, "test") });
+    }
+
+    #[test]
+    fn a_reduction_that_an_algorithm_asks_for_is_that_of_cwr_and_asked_for_once() {
+        let mut flow = CwndController::new(Asking);
+        let sample = AckSample { acked: 1, may_raise_cwnd: true, cwnd_limited: true, ..AckSample::default() };
+        notify(&mut flow, &PathEvent::Ack(sample));
+        assert!(flow.requests_reduction());
+        notify(&mut flow, &congestion(Cause::Requested, true, 9));
+        assert_eq!((flow.state.ca_state, flow.state.ssthresh, flow.state.prior_ssthresh), (CaState::Cwr, 5, 0));
+        notify(&mut flow, &PathEvent::Ack(AckSample { ca_state: CaState::Cwr, ..sample }));
+        assert!(!flow.requests_reduction());
     }
 
     #[test]

@@ -139,6 +139,10 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
     fn decision(&self, path: PathId) -> Decision {
         self.path_controllers.decision(path.index(), &self.states[path.index()])
     }
+
+    fn requests_reduction(&self, path: PathId) -> bool {
+        self.states[path.index()].requests_reduction
+    }
 }
 
 impl<M: Default> SubflowView<M> {

@@ -32,6 +32,8 @@ pub struct CwndState {
     pub(crate) min_cwnd: u32,
     /// Whether the progress of the acknowledgement under way is counted already.
     pub(crate) has_progress: bool,
+    /// Whether the sender is asked to begin a reduction.
+    pub(crate) requests_reduction: bool,
 }
 
 impl Default for CwndState {
@@ -51,6 +53,7 @@ impl Default for CwndState {
             prr: Prr::default(),
             min_cwnd: 0,
             has_progress: false,
+            requests_reduction: false,
         }
     }
 }
@@ -91,6 +94,12 @@ impl CwndState {
     #[must_use]
     pub fn current_ssthresh(&self) -> u32 {
         if self.in_cwnd_reduction() { self.ssthresh } else { self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2)) }
+    }
+
+    /// Asks the sender to begin a reduction, which cannot be undone (Linux `tcp_enter_cwr` called by an algorithm).
+    pub fn request_reduction(&mut self) {
+        self.requests_reduction = true;
+        self.prior_ssthresh = 0;
     }
 
     /// Lowers the window by one acknowledgement's step (Linux `tcp_cwnd_reduction`).

@@ -14,15 +14,12 @@
 //! Deviations from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
 //! Deviation from Linux: the exponential is exact (Linux: a table, within 1e-4).
 //!
-//! A backoff lowers the window over a round trip, in proportion to the packets acknowledged, like Linux's reductions
-//! (which only the sender can begin, so that the algorithm has its own). After a reduction at once, the sender would
-//! pause, and its next packet meet a shorter queue than those after it: the gradient would stay positive, and cause one
-//! backoff after the other.
+//! A backoff is a reduction that the sender begins on request, in the state CWR: the window falls over a round trip, in
+//! proportion to what is delivered. A request after a timeout is ignored, and the next reduction is then that of a backoff.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
-    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
-    Properties,
+    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 
 /// Registration.
@@ -84,34 +81,19 @@ pub struct Cdg {
     use_shadow: bool,
     hystart: bool,
     shadow_wnd: u32,
+    /// Number of the next new packet, at the latest acknowledgement.
+    snd_nxt: u64,
     rtt_seq: RoundTrip,
     rtt: Option<MinMax>,
     rtt_prev: Option<MinMax>,
     gradients: Gradients,
     backoff_cnt: u32,
-    backoff: Option<Backoff>,
+    /// The reduction under way, or the next one, is that of a backoff.
+    in_backoff: bool,
     delack: u32,
     ack_train: Option<AckTrain>,
     sample_cnt: u32,
-    delay_min: u64,
-}
-
-/// A backoff under way, until everything up to `end_seq` is acknowledged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Backoff {
-    end_seq: u64,
-    /// Window before the backoff.
-    prior_cwnd: u32,
-    acked: u32,
-}
-
-impl Backoff {
-    /// The window on its way to `target` after `acked` packets.
-    fn cwnd(&self, target: u32) -> u32 {
-        let reduction = u64::from(self.prior_cwnd.saturating_sub(target)) * u64::from(self.acked)
-            / u64::from(self.prior_cwnd.max(1));
-        (self.prior_cwnd - reduction as u32).max(target)
-    }
+    delay_min: Option<u64>,
 }
 
 /// Minimum and maximum RTT of a round, or their differences to the round before, microseconds.
@@ -162,23 +144,24 @@ impl Cdg {
             use_shadow: params.choice("shadow") == "on",
             hystart: params.choice("hystart") == "on",
             shadow_wnd: 0,
+            snd_nxt: 0,
             rtt_seq: RoundTrip::default(),
             rtt: None,
             rtt_prev: None,
             gradients: Gradients::default(),
             backoff_cnt: 0,
-            backoff: None,
+            in_backoff: false,
             delack: 0,
             ack_train: None,
             sample_cnt: 0,
-            delay_min: u64::MAX,
+            delay_min: None,
         }
     }
 
     /// The gradient at the end of a round, if there is one before it.
     fn end_round(&mut self) -> i64 {
-        let prior = self.rtt_prev;
-        self.start_round();
+        let prior = std::mem::replace(&mut self.rtt_prev, self.rtt.take());
+        (self.ack_train, self.sample_cnt) = (None, 0);
         let (Some(current), Some(prior)) = (self.rtt_prev, prior) else { return 0 };
         self.gradients.add_sample(MinMax { min: current.min - prior.min, max: current.max - prior.max });
         let sum = self.gradients.sum;
@@ -186,11 +169,6 @@ impl Cdg {
             self.backoff_cnt = 0;
         }
         self.gradients.smoothed()
-    }
-
-    fn start_round(&mut self) {
-        self.rtt_prev = self.rtt.take();
-        (self.ack_train, self.sample_cnt) = (None, 0);
     }
 
     /// Probability of a backoff at this gradient.
@@ -206,48 +184,27 @@ impl Cdg {
         self.ineffective == 0 || self.backoff_cnt <= self.ineffective
     }
 
-    fn begin_backoff(&mut self, state: &mut CwndState, snd_nxt: u64) {
+    fn begin_backoff(&mut self, state: &mut CwndState) {
         self.shadow_wnd = self.shadow_wnd.max(state.cwnd);
-        state.ssthresh = (((u64::from(state.cwnd) * self.backoff_beta) >> 10) as u32).max(2);
-        state.cwnd_cnt = 0;
-        self.backoff = Some(Backoff { end_seq: snd_nxt, prior_cwnd: state.cwnd, acked: 0 });
-    }
-
-    /// Whether a backoff is under way. After it or another reduction, gradients begin with the round of its end.
-    fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
-        let Some(backoff) = &mut self.backoff else { return false };
-        backoff.acked += acked;
-        let is_over = sample.snd_una >= backoff.end_seq;
-        if backoff.prior_cwnd > 0 {
-            state.cwnd = state.cwnd.min(if is_over { state.ssthresh } else { backoff.cwnd(state.ssthresh) });
-        }
-        if is_over {
-            self.end_backoff(sample);
-        }
-        !is_over
-    }
-
-    fn end_backoff(&mut self, sample: &AckSample) {
-        self.backoff = None;
-        self.start_round();
-        self.rtt_seq.restart(sample.snd_nxt);
+        self.in_backoff = true;
+        state.request_reduction();
     }
 
     fn hystart_update(&mut self, sample: &AckSample, now: u64) -> bool {
-        let Some(rtt) = self.rtt else { return false };
-        self.delay_min = self.delay_min.min(rtt.min as u64);
-        let train_found = self.ack_train_found(sample, now);
-        train_found || self.delay_found(rtt.min as u64)
+        let rtt = self.rtt.map(|rtt| rtt.min as u64);
+        self.delay_min = self.delay_min.into_iter().chain(rtt).min();
+        let Some(delay_min) = self.delay_min else { return false };
+        self.ack_train_found(delay_min, sample, now) || self.delay_found(delay_min, rtt)
     }
 
-    fn ack_train_found(&mut self, sample: &AckSample, now: u64) -> bool {
+    fn ack_train_found(&mut self, delay_min: u64, sample: &AckSample, now: u64) -> bool {
         match &mut self.ack_train {
             Some(train) if sample.cwnd_limited => {
                 let is_close = now < train.latest + HYSTART_ACK_DELTA_US;
                 if is_close {
                     train.latest = now;
                 }
-                is_close && now > train.first + (self.delay_min / 2).max(HYSTART_DELAY_MIN_US)
+                is_close && now > train.first + (delay_min / 2).max(HYSTART_DELAY_MIN_US)
             }
             train => {
                 *train = Some(AckTrain { first: now, latest: now });
@@ -256,12 +213,12 @@ impl Cdg {
         }
     }
 
-    fn delay_found(&mut self, rtt: u64) -> bool {
+    fn delay_found(&mut self, delay_min: u64, rtt: Option<u64>) -> bool {
         if self.sample_cnt < HYSTART_MIN_SAMPLES {
             self.sample_cnt += 1;
             return false;
         }
-        rtt > (self.delay_min + self.delay_min / 8).max(HYSTART_DELAY_MIN_US)
+        rtt > Some((delay_min + delay_min / 8).max(HYSTART_DELAY_MIN_US))
     }
 }
 
@@ -279,16 +236,13 @@ impl CongestionOps for Cdg {
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>) {
-        if self.in_backoff(state, acked, sample) {
-            return;
-        }
         if self.hystart && state.in_slow_start() && self.hystart_update(sample, cx.now.0 / 1000) {
             state.ssthresh = state.cwnd;
         }
         if self.rtt.is_some() && self.rtt_seq.ends(sample) {
             let gradient = self.end_round();
             if self.backoff_due(gradient, cx) {
-                return self.begin_backoff(state, sample.snd_nxt);
+                return self.begin_backoff(state);
             }
         }
         if sample.cwnd_limited {
@@ -301,13 +255,17 @@ impl CongestionOps for Cdg {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        if self.in_backoff {
+            return (((u64::from(state.cwnd) * self.backoff_beta) >> 10) as u32).max(2);
+        }
         self.shadow_wnd = (self.shadow_wnd / 2).min(state.cwnd);
         (state.cwnd / 2).max(if self.use_shadow { self.shadow_wnd } else { 0 }).max(2)
     }
 
-    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.snd_nxt = progress.snd_nxt;
         let Some(rtt) = progress.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
-        if state.ca_state == CaState::Open {
+        if progress.sacked == 0 {
             // After acknowledgements of pairs, that of a single packet was probably delayed: it raises no RTT.
             if progress.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
@@ -320,22 +278,19 @@ impl CongestionOps for Cdg {
         self.rtt = Some(MinMax { min: of_round.min.min(rtt), max: of_round.max.max(rtt) });
     }
 
-    /// The sender's reduction replaces the backoff.
-    fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        self.backoff = None;
-    }
-
     /// The round of a reduction is not compared with the next.
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        // The next acknowledgement ends this empty backoff, and so begins a round.
-        self.backoff = Some(Backoff::default());
+        self.in_backoff = false;
+        self.rtt_prev = self.rtt.take();
+        self.rtt_seq.restart(self.snd_nxt);
     }
 
     fn on_idle_restart(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
         self.gradients = Gradients::default();
         (self.rtt, self.rtt_prev, self.ack_train, self.sample_cnt) = (None, None, None, 0);
-        (self.backoff_cnt, self.delack, self.delay_min) = (0, 0, u64::MAX);
-        (self.shadow_wnd, self.backoff) = (state.cwnd, Some(Backoff::default()));
+        (self.backoff_cnt, self.delack, self.delay_min) = (0, 0, None);
+        (self.shadow_wnd, self.in_backoff) = (state.cwnd, false);
+        self.rtt_seq.restart(self.snd_nxt);
     }
 }
 
@@ -400,12 +355,11 @@ mod tests {
     fn a_backoff_keeps_seven_tenths_and_sets_the_shadow_window() {
         let backoff_from = |cwnd| {
             let (mut cdg, mut state) = (cdg(), congestion_avoidance(cwnd));
-            cdg.begin_backoff(&mut state, 0);
-            let cwnd_after = |acked| Backoff { acked, ..cdg.backoff.expect("a backoff began") }.cwnd(state.ssthresh);
-            ([0, cwnd / 2, cwnd].map(cwnd_after), state.ssthresh, cdg.shadow_wnd)
+            cdg.begin_backoff(&mut state);
+            assert!(state.requests_reduction);
+            (cdg.ssthresh(&state, &mut context(0)), cdg.shadow_wnd)
         };
-        assert_eq!(backoff_from(10), ([10, 9, 7], 7, 10));
-        assert_eq!(backoff_from(100), ([100, 85, 70], 70, 100));
+        assert_eq!([10, 100].map(backoff_from), [(7, 10), (70, 100)]);
     }
 
     #[test]
@@ -435,24 +389,24 @@ mod tests {
     fn steady_delay_never_backs_off_and_grows_as_reno() {
         let mut flow = Flow::new(cdg(), congestion_avoidance(10));
         (0..50).for_each(|_| flow.round(20_000));
-        assert_eq!((flow.cdg.backoff_cnt, flow.cdg.backoff), (0, None));
+        assert_eq!((flow.cdg.backoff_cnt, flow.cdg.in_backoff), (0, false));
         let mut reno = congestion_avoidance(10);
         (0..250).for_each(|_| common::reno_cong_avoid(&mut reno, 2));
         assert_eq!(flow.state.cwnd, reno.cwnd);
     }
 
     #[test]
-    fn rising_delay_backs_off_over_a_round() {
+    fn rising_delay_asks_for_a_reduction_whose_end_begins_the_gradients_again() {
         let params = [("backoff_factor".to_owned(), crate::ParamValue::Number(10_000.0))].into();
         let cdg = Cdg::new(&Params::new(ENTRY.parameters, &params).expect("allowed"));
         let mut flow = Flow::new(cdg, congestion_avoidance(10));
         (0..2).for_each(|_| flow.round(20_000));
-        assert_eq!(flow.cdg.backoff, None);
-        // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
-        let prior_cwnd = flow.state.cwnd;
+        assert!(!flow.state.requests_reduction);
+        // The acknowledgement that ends the round brings its greatest RTT.
         flow.round(30_000);
-        let kept = prior_cwnd * 724 / 1024;
-        assert_eq!((flow.cdg.backoff, flow.state.cwnd, flow.state.ssthresh), (None, kept, kept));
+        assert!(flow.state.requests_reduction && flow.cdg.in_backoff);
+        flow.cdg.on_recovered(&mut flow.state, &mut context(0));
+        assert!(!flow.cdg.in_backoff && flow.cdg.rtt.is_none() && flow.cdg.rtt_prev.is_some());
     }
 
     #[test]
@@ -483,19 +437,20 @@ mod tests {
 
     #[test]
     fn slow_start_ends_when_a_rounds_min_rtt_is_an_eighth_above_the_minimum() {
-        let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
-        let found: Vec<bool> = (0..9).map(|_| cdg.delay_found(22_501)).collect();
+        let mut cdg = cdg();
+        let found: Vec<bool> = (0..9).map(|_| cdg.delay_found(20_000, Some(22_501))).collect();
         assert_eq!(found, [false, false, false, false, false, false, false, false, true]);
-        assert!(!cdg.delay_found(22_500));
+        assert!(!cdg.delay_found(20_000, Some(22_500)));
+        assert!(!cdg.delay_found(20_000, None), "the round has no sample yet");
     }
 
     #[test]
     fn a_train_longer_than_half_the_min_rtt_ends_slow_start() {
-        let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
+        let mut cdg = cdg();
         let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
-        let found = (0..100).find(|ack| cdg.ack_train_found(&sample, 1_000_000 + 2_999 * ack));
+        let found = (0..100).find(|ack| cdg.ack_train_found(20_000, &sample, 1_000_000 + 2_999 * ack));
         assert_eq!(found, Some(4), "4 * 2.999 ms is more than 10 ms");
         cdg.ack_train = None;
-        assert!((0..100).all(|ack| !cdg.ack_train_found(&sample, 1_000_000 + 3_000 * ack)));
+        assert!((0..100).all(|ack| !cdg.ack_train_found(20_000, &sample, 1_000_000 + 3_000 * ack)));
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct Path {
     idle_at: Instant,
     /// Whether the queue has refused a packet since the latest arrival.
     local_drop: bool,
-    /// Times of the reductions.
+    /// Times of the reductions that the algorithm has not asked for.
     pub(crate) reductions: Vec<Instant>,
 }
 
@@ -80,7 +80,8 @@ impl Path {
 
     fn outstanding(&self) -> Outstanding {
         let packets = self.in_flight();
-        Outstanding { in_flight: packets, packets_out: packets, snd_una: self.snd_una, snd_nxt: self.snd_nxt }
+        let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+        Outstanding { in_flight: packets, packets_out: packets, sacked: 0, snd_una, snd_nxt }
     }
 
     /// Time at which the next packet may be sent.
@@ -97,7 +98,7 @@ impl Path {
     fn reduce(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
         if self.sender.ca_state() == CaState::Open {
             self.sender.enter_reduction(now, cause, false, CaState::Cwr, &self.outstanding(), controller);
-            self.reductions.push(now);
+            self.reductions.extend((cause != Cause::Requested).then_some(now));
         }
     }
 }
@@ -259,5 +260,8 @@ impl Connection {
             path.sender.leave_reduction(now, true, controller);
         }
         path.sender.finish_ack(now, &prior_state, &acked, &path.outstanding(), controller);
+        if path.sender.is_asked_to_reduce(controller) {
+            path.reduce(now, Cause::Requested, controller);
+        }
     }
 }

@@ -308,6 +308,9 @@ impl Path {
         acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         let delivery = self.sender.finish_ack(now, prior, acked, &outstanding, controller);
+        if self.sender.is_asked_to_reduce(controller) {
+            self.enter(now, Cause::Requested, false, CaState::Cwr, controller);
+        }
         if outstanding.snd_una > self.round_end {
             self.round += 1;
             self.round_end = outstanding.snd_nxt;

@@ -116,7 +116,8 @@ impl SentPackets {
 
     pub(super) fn outstanding(&self) -> Outstanding {
         let in_flight = self.in_flight;
-        Outstanding { in_flight, packets_out: in_flight, snd_una: self.oldest_in_flight, snd_nxt: self.next() }
+        let (snd_una, snd_nxt) = (self.oldest_in_flight, self.next());
+        Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt }
     }
 
     /// Adds a packet, which may be given up from the beginning; returns its number.

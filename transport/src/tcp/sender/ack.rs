@@ -6,7 +6,7 @@ use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, SentPacket};
 use crate::tcp::segment::ACE_CYCLE;
 use crate::tcp::{Ack, timestamp};
-use control::{CaState, LinuxRelease};
+use control::{CaState, Cause, LinuxRelease};
 use units::{Instant, Span};
 
 /// Milliseconds by which a timestamp may be older than the latest one (Linux `TCP_PAWS_WINDOW`).
@@ -241,6 +241,9 @@ impl Sender {
         acked.may_raise_cwnd = acked.pkts_acked > 0 || has_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();
         self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
+        if self.path.is_asked_to_reduce(controller) {
+            self.enter_cwr(now, Cause::Requested, controller);
+        }
     }
 
     fn one_way_delay(&self, outcome: &AckOutcome, prior_state: &PriorState) -> Option<Span> {

@@ -335,6 +335,7 @@ impl Sender {
         Outstanding {
             in_flight: counts.in_flight(),
             packets_out: counts.packets_out,
+            sacked: counts.sacked_out,
             snd_una: self.scoreboard.snd_una(),
             snd_nxt: self.scoreboard.snd_nxt(),
         }

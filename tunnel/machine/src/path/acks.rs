@@ -57,6 +57,9 @@ impl TunnelPath {
             self.delivery_rate = Rate::of(self.sent.sampled_bytes, delivery.interval);
             self.phantom_queue.on_delivery(now, self.delivery_rate, self.is_saturated(), self.srtt());
         }
+        if self.sender.is_asked_to_reduce(controller) {
+            self.begin_period(now, Cause::Requested, false, controller);
+        }
     }
 
     /// Undoes the recovery period if all that it lost has arrived, or ends it once all that was sent before it is acknowledged or

@@ -176,7 +176,8 @@ impl SentPackets {
 
     pub(super) fn outstanding(&self) -> Outstanding {
         let in_flight = self.in_flight;
-        Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next_packet_number() }
+        let (snd_una, snd_nxt) = (self.base, self.next_packet_number());
+        Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt }
     }
 
     /// Whether nothing but small packets, such as acknowledgements of an inner flow, has been sent for a while.

@@ -152,7 +152,7 @@ impl Path {
                     self.politeness.abandon_test();
                 }
             }
-            Cause::TlpRecovery => {}
+            Cause::TlpRecovery | Cause::Requested => {}
         }
     }
 

@@ -302,7 +302,7 @@ impl Bbr3 {
         match cause {
             Cause::Timeout => self.on_timeout(in_flight),
             Cause::TlpRecovery => self.on_tlp_recovery(cx),
-            Cause::Loss | Cause::EcnMark | Cause::LocalDrop => {}
+            Cause::Loss | Cause::EcnMark | Cause::LocalDrop | Cause::Requested => {}
         }
     }
 
