@@ -241,7 +241,8 @@ impl CwndState {
 
     #[inline(always)]
     fn on_progress(&mut self, ops: &mut impl CongestionOps, progress: &AckProgress, cx: &mut Context<'_>) {
-        self.has_progress = true;
+        // Of a window update with nothing outstanding no sample follows.
+        self.has_progress = progress.acked + progress.pkts_acked > 0 || progress.snd_una < progress.snd_nxt;
         ops.pkts_acked(self, progress, cx);
         ops.in_ack_event(self, progress, cx);
     }
@@ -401,9 +402,11 @@ mod tests {
         assert_eq!((state.cwnd, state.ssthresh, state.ca_state), (50, 50, CaState::Open));
     }
 
-    /// Asks for a reduction at every acknowledgement.
-    #[derive(Debug)]
-    struct Asking;
+    /// Asks for a reduction at every acknowledgement, and counts them.
+    #[derive(Debug, Default)]
+    struct Asking {
+        acknowledgements: u32,
+    }
 
     impl CongestionOps for Asking {
         fn cong_avoid(&mut self, state: &mut CwndState, _acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
@@ -413,6 +416,10 @@ mod tests {
         fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
             state.cwnd / 2
         }
+
+        fn pkts_acked(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {
+            self.acknowledgements += 1;
+        }
     }
 
     fn notify(flow: &mut CwndController<Asking>, event: &PathEvent) {
@@ -421,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_reduction_that_an_algorithm_asks_for_is_that_of_cwr_and_asked_for_once() {
-        let mut flow = CwndController::new(Asking);
+        let mut flow = CwndController::new(Asking::default());
         let sample = AckSample { acked: 1, may_raise_cwnd: true, cwnd_limited: true, ..AckSample::default() };
         notify(&mut flow, &PathEvent::Ack(sample));
         assert!(flow.requests_reduction());
@@ -429,6 +436,18 @@ mod tests {
         assert_eq!((flow.state.ca_state, flow.state.ssthresh, flow.state.prior_ssthresh), (CaState::Cwr, 5, 0));
         notify(&mut flow, &PathEvent::Ack(AckSample { ca_state: CaState::Cwr, ..sample }));
         assert!(!flow.requests_reduction());
+    }
+
+    #[test]
+    fn an_acknowledgement_after_a_window_update_with_nothing_outstanding_is_counted() {
+        let mut flow = CwndController::new(Asking::default());
+        notify(&mut flow, &PathEvent::AckProgress(AckProgress { snd_una: 5, snd_nxt: 5, ..AckProgress::default() }));
+        let sample = AckSample { acked: 1, snd_una: 6, snd_nxt: 7, ..AckSample::default() };
+        notify(&mut flow, &PathEvent::Ack(sample));
+        assert_eq!(flow.ops.acknowledgements, 2);
+        notify(&mut flow, &PathEvent::AckProgress(sample.progress()));
+        notify(&mut flow, &PathEvent::Ack(sample));
+        assert_eq!(flow.ops.acknowledgements, 3, "once each");
     }
 
     #[test]

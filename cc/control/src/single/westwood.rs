@@ -253,8 +253,12 @@ mod tests {
     fn recovered() -> u32 {
         let (mut state, mut westwood) = (CwndState::default(), Westwood::new(&defaults(&ENTRY)));
         let mut notify = |event: PathEvent, ms| state.on_event(&mut westwood, &event, &mut context(ms));
-        let sample =
-            |ack: u64, rtt| AckSample { rtt: Some(Span::from_millis(rtt)), snd_una: 10 * ack, ..AckSample::default() };
+        let sample = |ack: u64, rtt: u64| AckSample {
+            rtt: Some(Span::from_millis(rtt)),
+            snd_una: 10 * ack,
+            snd_nxt: 10 * ack + 90,
+            ..AckSample::default()
+        };
         notify(PathEvent::PathUp(path(10, None)), 0);
         (1..=1000).for_each(|ack| notify(PathEvent::Ack(sample(ack, 100)), 10 * ack));
         notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90, by_timer: false }, 10_000);
