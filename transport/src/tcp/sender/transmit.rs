@@ -304,6 +304,8 @@ impl Sender {
         self.scoreboard.retransmit_as_tlp(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
+        // PRR does not count it as sent (Linux: only `tcp_write_xmit` and `tcp_xmit_retransmit_queue` raise `prr_out`).
+        self.path.sent_since_sample -= 1;
         let segment = self.segment(now, last, true);
         self.transmit.tlp =
             TlpState::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt(), retransmission: Some(last) };
