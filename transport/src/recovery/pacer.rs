@@ -67,6 +67,17 @@ impl Pacer {
         }
     }
 
+    /// A segment of `bytes` is sent again now, as one of a buffer of `segments`, which is paced when it begins.
+    pub fn on_retransmission(&mut self, now: Instant, segments: u32, bytes: u64, rate: Rate) {
+        match self.burst_left.checked_sub(1) {
+            Some(left) => self.burst_left = left,
+            None => {
+                self.on_super_segment(now, u64::from(segments), u64::from(segments) * bytes, rate);
+                self.burst_left = segments.saturating_sub(1);
+            }
+        }
+    }
+
     /// Ends a burst, as there was nothing more to send.
     pub fn end_burst(&mut self) {
         self.burst_left = 0;
@@ -96,6 +107,17 @@ mod tests {
         }
         // 10 000 paced packets of 0.1 ms; the last burst's time is still to be waited for.
         assert!(now.since(Instant::ZERO).as_millis().abs_diff(1000) <= 1, "{now:?}");
+    }
+
+    #[test]
+    fn a_late_buffer_that_is_sent_again_gains_half_of_its_time() {
+        let mut pacer = Pacer { sent_packets: UNPACED, ..Pacer::default() };
+        let (rate, start) = (Rate::from_mbit(10), Instant::ZERO + Span::from_secs(1));
+        // 1250 bytes take a millisecond.
+        pacer.on_retransmission(start, 2, 1250, rate);
+        assert_eq!(pacer.next_send_time(), Instant::ZERO, "the second one follows at once");
+        pacer.on_retransmission(start, 2, 1250, rate);
+        assert_eq!(pacer.next_send_time().since(start), Span::from_millis(1));
     }
 
     #[test]

@@ -89,6 +89,9 @@ impl Sender {
             return Some(self.window_probe(now));
         }
         let must_wait = self.path.pacer.next_send_time() > now && !self.transmit.tso.is_under_way();
+        if must_wait {
+            self.end_frto_sending();
+        }
         if !self.path.has_room(self.in_flight()) || self.transmit.local_drop || must_wait {
             return None;
         }
@@ -105,6 +108,15 @@ impl Sender {
         }
         let holds_new_data = self.transmit.holds_new_data && !self.transmit.tso.is_under_way();
         (!holds_new_data && self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
+    }
+
+    /// What the acknowledgement lets F-RTO send is sent at once or not at all: once the pacer has waited, lost packets come
+    /// first (Linux `tcp_xmit_recovery`, `tcp_tsq_handler`).
+    fn end_frto_sending(&mut self) {
+        let is_tested = self.scoreboard.snd_nxt() > self.path.high_seq;
+        if std::mem::take(&mut self.transmit.frto_new_data) && !is_tested {
+            self.transmit.frto = false;
+        }
     }
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
@@ -182,10 +194,12 @@ impl Sender {
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
         // A super-segment was paced when it began.
-        if self.is_paced() && (retransmission || !self.config.tso) {
-            // Of what is sent again each buffer is a burst.
-            let burst = if retransmission { self.scoreboard.buffer_segments(seq) } else { self.burst() };
-            self.path.pace_burst_of(burst, now, self.paced_bytes(), self.pacing_rate());
+        if retransmission && self.is_paced() {
+            let (segments, bytes) = (self.scoreboard.buffer_segments(seq), u64::from(self.paced_bytes()));
+            let rate = self.pacing_rate();
+            self.path.pacer.on_retransmission(now, segments, bytes, rate);
+        } else if self.is_paced() && !self.config.tso {
+            self.path.pace_burst_of(self.burst(), now, self.paced_bytes(), self.pacing_rate());
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
         Segment {

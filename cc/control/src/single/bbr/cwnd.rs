@@ -54,9 +54,11 @@ impl Bbr {
         let bdp = self.bdp(self.bandwidth(), self.cwnd_gain);
         let target = u32::try_from(self.quantization_budget(bdp.saturating_add(extra_acked))).unwrap_or(MAX_CWND);
         let increased = cwnd.saturating_add(sample.acked);
+        // Linux counts the SYN as delivered.
+        let delivered = sample.delivered + u64::from(!self.for_tunnel_path);
         let cwnd = if self.full_bw.full_bw_reached {
             increased.min(target)
-        } else if cwnd < target || sample.delivered < u64::from(TCP_INIT_CWND) {
+        } else if cwnd < target || delivered < u64::from(TCP_INIT_CWND) {
             increased
         } else {
             cwnd
