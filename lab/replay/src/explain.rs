@@ -7,20 +7,22 @@ use crate::script::Script;
 use serde::{Deserialize, Serialize};
 use units::RngStream;
 
-/// Draws that are tried of each change.
-const DRAWS: u64 = 40;
+/// Draws that are tried of each lateness.
+const LATENESSES: u64 = 40;
+/// Streams of chance that are tried at an acknowledgement.
+const STREAMS: u64 = 100;
 /// Latenesses of an event at most, microseconds: the smallest that explains a difference is the one that is reported.
 const LATENESS_US: [u64; 3] = [3, 10, 30];
 /// A clock may run on by up to so much while a segment is sent, nanoseconds.
 const SENDING_NS: u64 = 3000;
 
 /// How our machine is changed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Variation {
     /// Its clock runs on by so much while it sends a super-segment, nanoseconds.
     pub(crate) sending_ns: u64,
-    /// The seed of its controller's chance.
-    pub(crate) seed: u64,
+    /// Acknowledgements from which on its controller draws from another stream: their indices and its seed.
+    pub(crate) draws: Vec<(usize, u64)>,
 }
 
 /// A change that explains a difference.
@@ -28,7 +30,7 @@ pub(crate) struct Variation {
 pub enum Explanation {
     /// Events come some microseconds later, and sending takes time: a comparison of times is decided by less than a clock tells.
     Microseconds(u64),
-    /// The controller draws otherwise.
+    /// The controller draws otherwise, each time that the kernel did.
     Draws,
 }
 
@@ -44,19 +46,35 @@ impl std::fmt::Display for Explanation {
 /// The first change, of a short list, with which our machine does what the kernel did.
 #[must_use]
 pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
-    let agrees = |changed: &Script, variation| {
+    let agrees = |changed: &Script, variation: &Variation| {
         let ours = play_with(changed, variation).ok();
         ours.is_some_and(|ours| first_difference(script, &ours, kernel, tolerance).is_none())
     };
     let by_microseconds = |most: &u64| {
-        (0..DRAWS).any(|draw| {
+        (0..LATENESSES).any(|draw| {
             let (changed, sending_ns) = delayed(script, *most, draw);
-            agrees(&changed, Variation { sending_ns, ..Variation::default() })
+            agrees(&changed, &Variation { sending_ns, ..Variation::default() })
         })
     };
-    let by_draws = || (1..DRAWS).any(|seed| agrees(script, Variation { seed, ..Variation::default() }));
+    let by_draws = || draws_of(script, kernel, tolerance).is_some();
     let most = LATENESS_US.iter().find(|most| by_microseconds(most));
     most.map(|most| Explanation::Microseconds(*most)).or_else(|| by_draws().then_some(Explanation::Draws))
+}
+
+/// What the kernel drew, acknowledgement by acknowledgement: where the recordings differ, other streams are tried there, until
+/// the next difference is a later one.
+fn draws_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Vec<(usize, u64)>> {
+    let difference = |draws: &[(usize, u64)]| {
+        let ours = play_with(script, &Variation { draws: draws.to_vec(), ..Variation::default() }).ok()?;
+        first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
+    };
+    let mut draws = Vec::new();
+    while let Some(at) = difference(&draws) {
+        let later = |seed: &u64| difference(&[&draws[..], &[(at, *seed)]].concat()).is_none_or(|next| next > at);
+        let seed = (1..STREAMS).find(later)?;
+        draws.push((at, seed));
+    }
+    Some(draws)
 }
 
 /// The script with each event less than `most` later, and the time that sending takes in every second draw.
@@ -98,11 +116,12 @@ mod tests {
     fn what_a_clock_or_other_draws_have_changed_is_explained_by_them() {
         let (script, changed) = differing("cubic", |script| {
             let (delayed, sending_ns) = delayed(script, 10, 1);
-            play_with(&delayed, Variation { sending_ns, ..Variation::default() }).unwrap()
+            play_with(&delayed, &Variation { sending_ns, ..Variation::default() }).unwrap()
         });
         assert!(matches!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Microseconds(_))));
-        let variation = Variation { seed: 3, ..Variation::default() };
-        let (script, changed) = differing("cdg", |script| play_with(script, variation).unwrap());
+        let draws = (0..100).map(|index| (index, 1000 + index as u64)).collect();
+        let variation = Variation { draws, ..Variation::default() };
+        let (script, changed) = differing("cdg", |script| play_with(script, &variation).unwrap());
         assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Draws));
     }
 

@@ -20,7 +20,8 @@ pub(crate) struct Machine {
     deadline: u64,
     /// What it has sent, and when: data and probes.
     pub(crate) sent: Vec<(u64, Segment)>,
-    variation: Variation,
+    /// Its clock runs on by so much while it sends a super-segment, nanoseconds.
+    sending_ns: u64,
 }
 
 impl Machine {
@@ -28,12 +29,12 @@ impl Machine {
     ///
     /// # Errors
     /// There is no such algorithm.
-    pub(crate) fn new(setup: &Setup, variation: Variation) -> Result<Self, String> {
+    pub(crate) fn new(setup: &Setup, sending_ns: u64) -> Result<Self, String> {
         let entry = control::registry::find(&setup.congestion);
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
-        let sender = SinglePathSender::new(config(setup), controller, RngStream::named(1 + variation.seed, "replay"));
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), variation })
+        let sender = SinglePathSender::new(config(setup), controller, stream(0));
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), sending_ns })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -102,13 +103,18 @@ impl Machine {
                 Output::Transmit(segment) => {
                     self.sent.extend(is_recorded(segment.kind).then_some((now.0 / 1000, segment)));
                     let goes_on = self.sender.continues_super_segment(&segment, u32::MAX);
-                    now.0 += if goes_on { 0 } else { self.variation.sending_ns };
+                    now.0 += if goes_on { 0 } else { self.sending_ns };
                 }
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
                 Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
             }
         }
     }
+}
+
+/// What the controller draws from.
+fn stream(seed: u64) -> RngStream {
+    RngStream::named(1 + seed, "replay")
 }
 
 fn is_recorded(kind: SegmentKind) -> bool {
@@ -120,22 +126,25 @@ fn is_recorded(kind: SegmentKind) -> bool {
 /// # Errors
 /// There is no such algorithm.
 pub fn play(script: &Script) -> Result<Recording, String> {
-    play_with(script, Variation::default())
+    play_with(script, &Variation::default())
 }
 
 /// Plays a script on our machine with a change.
-pub(crate) fn play_with(script: &Script, variation: Variation) -> Result<Recording, String> {
+pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Recording, String> {
     let (setup, layout) = (&script.setup, Layout::new(script));
-    let mut machine = Machine::new(setup, variation)?;
+    let mut machine = Machine::new(setup, variation.sending_ns)?;
     machine.open(setup);
     let mut states = Vec::new();
     let mut writes = script.writes.iter().peekable();
-    for ack in &script.acks {
+    for (index, ack) in script.acks.iter().enumerate() {
         while let Some(write) = writes.next_if(|write| write.at_us < ack.at_us) {
             machine.run_until(write.at_us);
             machine.write(write.at_us, write.bytes, setup.mss);
         }
         machine.run_until(ack.at_us);
+        if let Some((_, seed)) = variation.draws.iter().find(|(at, _)| *at == index) {
+            machine.sender.draw_from(stream(*seed));
+        }
         let before = machine.state();
         machine.acknowledge(ack);
         states.push([before, machine.state()]);

@@ -1,6 +1,5 @@
 //! The closed loop of a situation: our sender, the network and the peer. What arrives at the sender becomes the script.
 
-use crate::explain::Variation;
 use crate::machine::Machine;
 use crate::peer::{Peer, Reaction};
 use crate::script::{PeerAck, Script, Write};
@@ -63,7 +62,7 @@ struct Loop<'a> {
 /// There is no such algorithm.
 pub fn script_of(situation: &Situation) -> Result<Script, String> {
     let setup = &situation.setup;
-    let mut machine = Machine::new(setup, Variation::default())?;
+    let mut machine = Machine::new(setup, 0)?;
     machine.open(setup);
     let mut it = Loop {
         situation,

@@ -26,6 +26,11 @@ impl SinglePathSender {
         self.controller.controller.as_mut()
     }
 
+    /// From now on its controller draws from `rng`.
+    pub fn draw_from(&mut self, rng: RngStream) {
+        self.controller.rng = rng;
+    }
+
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
