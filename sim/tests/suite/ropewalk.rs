@@ -163,11 +163,15 @@ fn a_super_segment_crosses_as_one_packet_if_the_device_has_offload() {
 /// A packet that CoDel would drop loses its first segment instead, if it has several; all that the flow retransmits.
 #[test]
 fn codel_takes_one_segment_of_a_super_segment() {
-    let mut experiment = tunnel(&[link(20, 10)], 20, vec![bulk("flow", "reno")]);
+    let mut link = link(20, 10);
+    link.queue.limit = QueueLimit::Time(Span::from_secs(1));
+    let mut experiment = tunnel(&[link], 20, vec![bulk("flow", "reno")]);
     let host = host(&mut experiment.flows[0]);
-    host.receive_buffer.default = host.receive_buffer.max; // a flow that waits for window sends a TLP probe
+    host.receive_buffer.max *= 8; // a flow that waits for window, or for the repair of a loss, sends a TLP probe
+    host.receive_buffer.default = host.receive_buffer.max;
     let run = run(&experiment);
     let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
+    assert_eq!((flow.receive_window_limited_s, tunnel.retransmitted_fragments), (0.0, 0), "{flow:?}");
     let (trimmed, dropped) = (tunnel.marked_packets, tunnel.dropped_packets);
     assert!(trimmed > 3, "{tunnel:?}");
     assert_eq!(flow.retransmitted_packets, trimmed + dropped, "{flow:?} {tunnel:?}");

@@ -69,6 +69,12 @@ pub(super) struct RandomLoss {
 }
 
 impl RandomLoss {
+    /// A loss rate that is known from so many packets.
+    #[cfg(test)]
+    pub(super) fn known(rate: f64, packets: f64) -> Self {
+        Self { rate, packets, ..Self::default() }
+    }
+
     /// p̂.
     pub(super) fn rate(&self) -> f64 {
         self.rate

@@ -128,3 +128,23 @@ fn the_number_of_flows_that_an_experiment_can_tell_is_the_root_of_its_loss_after
         assert!(after(most * 0.99) < loss / 2.0 && after(most * 1.01) > loss / 2.0);
     }
 }
+
+/// Inequality 5, looked at with each loss: the paths with 1 % of random loss that have a suspect one within 10 000 packets, where
+/// that loss rate is known from 5000 packets. (Without the one packet in the inequality it is 15 %.)
+#[test]
+fn four_percent_of_paths_suspect_a_random_loss_that_they_know_from_5000_packets() {
+    let config = Config::new(&Params::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults are allowed"));
+    let mut losses = RngStream::named(1, "suspicion");
+    let mut has_suspect_loss = || {
+        let found = (0..5_000).filter(|_| losses.chance(0.01)).count();
+        let mut random_loss = RandomLoss::known(found as f64 / 5_000.0, 5_000.0);
+        (0..10_000).any(|_| {
+            let is_lost = losses.chance(0.01);
+            random_loss.count(f64::from(!is_lost), f64::from(is_lost), 0.1, at(0.0));
+            is_lost && random_loss.judge(&config, 100.0, at(0.0)) != Verdict::Random
+        })
+    };
+    let share = (0..2_000).filter(|_| has_suspect_loss()).count() as f64 / 2_000.0;
+    // Four standard deviations about the 4.2 % of another generator.
+    assert!((share - 0.042).abs() < 4.0 * libm::sqrt(0.042 * 0.958 / 2_000.0), "{share}");
+}
