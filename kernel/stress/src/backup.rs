@@ -57,5 +57,6 @@ fn seen(paths: &Paths, link: usize) -> Result<Seen, String> {
         let mut values = text.split_whitespace().filter_map(|word| word.strip_prefix(name)?.parse().ok());
         values.next().ok_or_else(|| format!("no {name} of subflow {link}: {text}"))
     };
-    Ok(Seen { cwnd: value("cwnd:")?, bytes_acked: value("bytes_acked:")?, lastsnd: value("lastsnd:")? })
+    // `ss` leaves zeros out.
+    Ok(Seen { cwnd: value("cwnd:")?, bytes_acked: value("bytes_acked:")?, lastsnd: value("lastsnd:").unwrap_or(0) })
 }

@@ -48,6 +48,8 @@ const OVER_BBR: Properties = Properties {
     ..Properties::DEFAULT
 };
 
+/// What a kernel counts as delivered when a subflow comes up: the SYN.
+const SYN: u64 = 1;
 /// Nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 /// The retransmission timeout.
@@ -232,7 +234,7 @@ impl Recorder {
         match event {
             PathEvent::PathUp(info) => {
                 *state = PathState { bytes: state.bytes, mss: u64::from(info.mss), ..PathState::default() };
-                steps.push(step(format!("up {path} mss {}", info.mss), Check::BOTH));
+                steps.push(step(format!("up {path} mss {} delivered {SYN}", info.mss), Check::BOTH));
             }
             PathEvent::PathDown => steps.push(step(format!("down {path}"), Check::NOTHING)),
             PathEvent::Ack(sample) => {
@@ -314,7 +316,7 @@ impl PathState {
         self.delivered_ce += u64::from(progress.marked);
         self.has_progress = true;
         let rtt = progress.rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
-        let (delivered, delivered_ce) = (self.delivered + u64::from(progress.acked), self.delivered_ce);
+        let (delivered, delivered_ce) = (self.delivered + u64::from(progress.acked) + SYN, self.delivered_ce);
         format!(
             "progress {path} pkts_acked {} rtt_us {rtt} delivered {delivered} delivered_ce {delivered_ce} snd_una {snd_una} \
              snd_nxt {snd_nxt} slow_path {} packets_out {}",
@@ -377,13 +379,13 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("sent", i64::from(sample.sent));
     set("slow_path", i64::from(!sample.is_predicted));
     set("losses", i64::from(sample.lost));
-    set("delivered", sample.delivered as i64);
+    set("delivered", (sample.delivered + SYN) as i64);
     set("snd_una", snd_una as i64);
     set("snd_nxt", snd_nxt as i64);
     let rate = sample.rate_sample;
     set("rate_delivered", rate.map_or(-1, |rate| i64::from(rate.delivered)));
     set("rate_interval_us", rate.map_or(-1, |rate| rate.interval.as_micros() as i64));
-    set("prior_delivered", rate.map_or(0, |rate| rate.prior_delivered as i64));
+    set("prior_delivered", rate.map_or(0, |rate| (rate.prior_delivered + SYN) as i64));
     set("app_limited", rate.map_or(0, |rate| i64::from(rate.app_limited)));
     set("ack_delayed", rate.map_or(0, |rate| i64::from(rate.ack_delayed)));
     line
