@@ -31,7 +31,7 @@ cargo xtask CHORE
   packages                      install what the tests need, or say what is missing
   test                          the tests of the simulator, the pure crates, one tunnel and one cell of the lab: minutes
   test --all-features           the same, built as --full builds it, which then need not
-  test --full                   formatting, tidy, lints, documentation, then every test: half an hour
+  test --full                   formatting, tidy, lints, documentation, then every test: 20 minutes
   test python                   the Python package: its wheel, types, formatting and tests
   campaign [NAME [--seeds FROM..TO]]
                                 tests that draw a situation from each seed, over more seeds than `test` has; resumable

@@ -23,7 +23,7 @@ impl Timing {
         Self { parts: Vec::new(), start: Instant::now() }
     }
 
-    /// Runs a part, and notes what it cost: the programs that this thread runs meanwhile.
+    /// Runs a part, and notes what the programs cost that this thread runs for it.
     pub(super) fn part<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
         let (cpu_s, start) = (shell::cpu_s(), Instant::now());
         let result = part();
