@@ -244,7 +244,7 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 /*
  * The registration of a program whose hooks of the first packet after an idle time are PREFIX_cwnd_event and
  * PREFIX_cwnd_event_tx_start, twice: for kernels without the second hook as `object`, and for those with it as the map
- * `object` and an underscore. libbpf leaves out the second unless the loader chooses it (docs/kernel.md tells of bpftool).
+ * `object` and an underscore. libbpf leaves out the second unless the loader chooses it (docs/how-to/load-into-the-kernel.md tells of bpftool).
  */
 #define PROGRAM_REGISTER_TX_START(object, prefix, ...)                                                                 \
 	SEC(".struct_ops") struct tcp_congestion_ops object = {                                                        \

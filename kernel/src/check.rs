@@ -133,8 +133,8 @@ pub fn leaves_programs_out() -> bool {
 }
 
 fn left_out(leaves_out: bool) -> Condition {
-    let remedy =
-        "a kernel as Linux releases it: with this one a window may become any number for a while (docs/kernel.md)";
+    let remedy = "a kernel as Linux releases it: with this one a window may become any number for a while \
+        (docs/how-to/load-into-the-kernel.md)";
     let found = if leaves_out { "left out in interrupts of process 1, by a vendor's change" } else { "always run" };
     condition("programs", false, found, leaves_out.then_some(remedy))
 }

@@ -1,4 +1,4 @@
-"""Ropewalk: choose, study and deploy multipath congestion control. docs/python.md shows it in ten lines."""
+"""Ropewalk: choose, study and deploy multipath congestion control. docs/how-to/use-python.md shows it in ten lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Congestion controllers and schedulers in Python. docs/writing-an-algorithm.md shows one.
+"""Congestion controllers and schedulers in Python. docs/how-to/write-an-algorithm.md shows one.
 
 The events, their fields and the decision are those of the built-in algorithms. Windows are packets; a time is an
 integer of nanoseconds and ends in `_ns`, a rate is bits a second and ends in `_bps`.

@@ -44,7 +44,7 @@ class Estimate:
 
 
 class Results:
-    """The runs of a study. Each table begins with the swept keys, `cell` and `seed`; docs/json.md describes the other
+    """The runs of a study. Each table begins with the swept keys, `cell` and `seed`; docs/reference/results.md describes the other
     columns, whose names end with their unit.
     """
 

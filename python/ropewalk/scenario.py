@@ -17,7 +17,7 @@ __all__ = ["Scenario"]
 
 
 class Scenario:
-    """An experiment as data: paths, queues, flows, events, sweep, seeds. docs/scenario.md describes every key."""
+    """An experiment as data: paths, queues, flows, events, sweep, seeds. docs/reference/scenario.md describes every key."""
 
     _resolved: _native.Scenario
 
@@ -87,7 +87,7 @@ class Scenario:
         submitit executor) its workers make the runs, in `shards` parts (by default 32) of like estimated cost, each on
         `jobs` threads (by default one). Results come back as bytes, or by path where `shared` is a folder that this
         process and all workers see. A shard that fails is submitted again, `retries` times, unless a run of it failed,
-        which it would again. docs/clusters.md says more.
+        which it would again. docs/how-to/run-on-a-cluster.md says more.
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"jobs is {jobs}: at least 1")

@@ -36,7 +36,7 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns: the swept keys, `cell`, `seed`, then those of docs/json.md."""
+        """The names of the columns: the swept keys, `cell`, `seed`, then those of docs/reference/results.md."""
         return self._native.columns
 
     def to_dict(self) -> dict[str, list[Any]]:

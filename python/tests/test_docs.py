@@ -17,8 +17,8 @@ def test_the_blocks_of_the_python_page_run_in_turn(tmp_path: Path, monkeypatch: 
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    blocks = BLOCK.findall((ROOT / "docs/python.md").read_text())
+    blocks = BLOCK.findall((ROOT / "docs/how-to/use-python.md").read_text())
     assert blocks
     for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), names)
+        exec(compile(block, "docs/how-to/use-python.md", "exec"), names)
     assert (tmp_path / "page.html").is_file()

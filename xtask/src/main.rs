@@ -44,7 +44,7 @@ cargo xtask CHORE
                                 with netns this machine's (root); resumable; differences in target/kernel-drill
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]
-                                run what docs/algorithm.md measures, into target/paper, and write its tables and figure;
+                                run what docs/explanation/algorithm.md measures, into target/paper, and write its tables and figure;
                                 resumable; --quick only prints the tables of short runs, --stored runs nothing;
                                 the study `kernel` needs root and runs only by name
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]

@@ -89,7 +89,8 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
         Some(text) => Ok(text.trim()),
         None => Err(ModelError::Metadata(
             key,
-            "is missing; `ropewalk.learning.metadata` makes the keys that docs/learning.md lists".to_owned(),
+            "is missing; `ropewalk.learning.metadata` makes the keys that docs/how-to/learn-a-policy.md lists"
+                .to_owned(),
         )),
     };
     let count = |key: &'static str, max: usize| {

@@ -52,7 +52,7 @@ pub(crate) struct Unload {
 /// Loads programs.
 pub(super) fn load(options: &Load) -> Result<(), Failure> {
     if kernel::leaves_programs_out() {
-        let remedy = "see `ropewalk kernel check` and docs/kernel.md";
+        let remedy = "see `ropewalk kernel check` and docs/how-to/load-into-the-kernel.md";
         output::warn(&format!("warning: this kernel leaves programs out in interrupts of process 1: {remedy}"));
     }
     let before = options.state.as_deref().map_or_else(|| Ok(Vec::new()), state::read)?;

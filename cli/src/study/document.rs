@@ -1,4 +1,4 @@
-//! The one JSON document that `--json` prints. `docs/json.md` describes every key.
+//! The one JSON document that `--json` prints. `docs/reference/results.md` describes every key.
 
 use record::Run;
 use serde_json::{Value, json};

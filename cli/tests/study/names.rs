@@ -73,7 +73,7 @@ fn the_docs_name_every_option_of_the_verbs_of_studies() {
         let options = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
         let options = options.map(|option| option.trim_end_matches([',', '.', ':', '`']));
         for option in options.filter(|option| !["--help", "--version"].contains(option)) {
-            assert!(section.contains(option), "docs/cli.md, {verb}: {option}");
+            assert!(section.contains(option), "docs/reference/cli.md, {verb}: {option}");
         }
     }
 }

@@ -26,7 +26,7 @@ fn every_key_of_the_schema_is_explained() {
     let (keys, words) = (keys(&schema), code_words(SCENARIO));
     assert!(keys.len() > 60, "that cannot be all: {keys:?}");
     let missing: Vec<_> = keys.iter().filter(|key| !words.contains(key.as_str())).collect();
-    assert!(missing.is_empty(), "docs/scenario.md does not say what {missing:?} are");
+    assert!(missing.is_empty(), "docs/reference/scenario.md does not say what {missing:?} are");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The shipped comparison with Linux keeps what it has reached. docs/validation.md names the cells that miss, and why.
+//! The shipped comparison with Linux keeps what it has reached. docs/evidence/validation.md names the cells that miss, and why.
 
 use crate::program::{folder, ropewalk};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The second implementation of the protocol (`python/protocol_peer.py`, written from docs/protocol.md) as the daemon's
+//! The second implementation of the protocol (`python/protocol_peer.py`, written from docs/reference/protocol.md) as the daemon's
 //! peer.
 
 use crate::python;

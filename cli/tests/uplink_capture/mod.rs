@@ -28,7 +28,7 @@ pub(crate) struct Capture {
 struct Seen {
     is_over: AtomicBool,
     tunnel: AtomicU64,
-    /// What is neither the tunnel's nor what docs/tunnel-leaks.md lists for every host.
+    /// What is neither the tunnel's nor what docs/tunnel/leaks.md lists for every host.
     others: Mutex<Vec<String>>,
 }
 

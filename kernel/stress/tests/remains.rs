@@ -5,7 +5,7 @@ use stress::remains::{Load, run};
 use testing::{Reason, skip};
 
 /// Two connections at once, short connections, unloading while in use. Endpoints do not come and go here: on some kernels
-/// that can stop the machine, whatever the algorithm is (`docs/kernel.md`); it belongs to virtual ones.
+/// that can stop the machine, whatever the algorithm is (`docs/how-to/load-into-the-kernel.md`); it belongs to virtual ones.
 #[test]
 fn coupled_programs_that_are_unloaded_while_in_use_leave_nothing_behind() {
     if !nix::unistd::geteuid().is_root() {

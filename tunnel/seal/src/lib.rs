@@ -2,7 +2,7 @@
 //! and time are arguments.
 //!
 //! The protocol is WireGuard's in its structure (Noise IKpsk2, mac1 and mac2, cookie replies, rekeying by time) with
-//! GRE headers and a packet number space per path; `docs/protocol.md` describes it. [`SealDevice`] has all peers of a
+//! GRE headers and a packet number space per path; `docs/reference/protocol.md` describes it. [`SealDevice`] has all peers of a
 //! host: it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one
 //! session alone.
 

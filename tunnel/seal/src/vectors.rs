@@ -1,5 +1,5 @@
 //! The test vectors of `tests/vectors.json`: whole messages from fixed keys and random bytes. Any change on the wire
-//! fails here. Other implementations run the same file; `docs/protocol.md` describes the protocol.
+//! fails here. Other implementations run the same file; `docs/reference/protocol.md` describes the protocol.
 //!
 //! Every value is hexadecimal, numbers big-endian, but for `path` and `packet_number`. `rejected` are messages that the
 //! `receiver` drops for `reason`: those with `when` = `pending` after the initiation was sent and before anything else,

@@ -1,4 +1,4 @@
-//! `cargo xtask paper`: runs what docs/algorithm.md measures, and writes its tables and its figure.
+//! `cargo xtask paper`: runs what docs/explanation/algorithm.md measures, and writes its tables and its figure.
 //!
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`. Each study has a folder below `--results`, and an interrupted
 //! one goes on where it was.
@@ -11,7 +11,7 @@ use crate::shell;
 use results::Results;
 use std::fs;
 
-const PAGE: &str = "docs/algorithm.md";
+const PAGE: &str = "docs/explanation/algorithm.md";
 const FIGURE: &str = "docs/figures/open-question.svg";
 const USAGE: &str = "usage: cargo xtask paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]";
 

@@ -1,4 +1,4 @@
-//! The tables of docs/algorithm.md.
+//! The tables of docs/explanation/algorithm.md.
 
 use super::results::{Cell, Results};
 use crate::shell;

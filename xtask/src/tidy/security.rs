@@ -1,9 +1,9 @@
-//! Checks that each row of the table of docs/security.md, who can do what, names what holds it: tests, or queries of the
+//! Checks that each row of the table of docs/explanation/security.md, who can do what, names what holds it: tests, or queries of the
 //! symbolic model.
 
 use super::Source;
 
-const PAGE: &str = "docs/security.md";
+const PAGE: &str = "docs/explanation/security.md";
 const HEADING: &str = "## Who can do what";
 
 /// Findings in the table: rows whose last cell names nothing, and names of nothing.
@@ -54,8 +54,8 @@ mod tests {
         assert_eq!(
             check(&sources),
             [
-                "docs/security.md:6: the last cell names no test in backticks",
-                "docs/security.md:7: there is no test or query `gone`"
+                "docs/explanation/security.md:6: the last cell names no test in backticks",
+                "docs/explanation/security.md:7: there is no test or query `gone`"
             ]
         );
     }

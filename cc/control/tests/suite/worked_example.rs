@@ -1,4 +1,4 @@
-//! The example of docs/writing-an-algorithm.md, compiled and tested.
+//! The example of docs/how-to/write-an-algorithm.md, compiled and tested.
 
 use crate::equal_shares::{ENTRY, EqualShares};
 use control::common::{Coupling, SubflowGroup, SubflowView};
@@ -7,9 +7,9 @@ use control::common::{Coupling, SubflowGroup, SubflowView};
 fn the_page_quotes_the_file() {
     let page = include_str!("../../../../docs/writing-an-algorithm.md");
     let quoted = format!("```rust\n{}```\n", include_str!("equal_shares.rs"));
-    assert!(page.contains(&quoted), "docs/writing-an-algorithm.md shows another equal_shares.rs");
+    assert!(page.contains(&quoted), "docs/how-to/write-an-algorithm.md shows another equal_shares.rs");
     let test = include_str!("worked_example.rs").rsplit("// On the page:\n").next().expect("marked below");
-    assert!(page.contains(&format!("```rust\n{test}```\n")), "docs/writing-an-algorithm.md shows another test");
+    assert!(page.contains(&format!("```rust\n{test}```\n")), "docs/how-to/write-an-algorithm.md shows another test");
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "least-filled",
     aliases: &[],
     title: "the path that uses the smallest part of its window",
-    source: "docs/writing-a-scheduler.md",
+    source: "docs/how-to/write-a-scheduler.md",
     code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,

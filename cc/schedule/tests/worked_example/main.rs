@@ -1,4 +1,4 @@
-//! The worked example of docs/writing-a-scheduler.md: a new scheduler in a file as it would stand in cc/schedule/src,
+//! The worked example of docs/how-to/write-a-scheduler.md: a new scheduler in a file as it would stand in cc/schedule/src,
 //! and what its page says of it.
 
 mod least_filled;

@@ -1,4 +1,4 @@
-"""The tunnel's protocol, written from docs/protocol.md alone: handshake, sealed datagrams, frames. Section numbers are
+"""The tunnel's protocol, written from docs/reference/protocol.md alone: handshake, sealed datagrams, frames. Section numbers are
 those of that document."""
 
 import dataclasses

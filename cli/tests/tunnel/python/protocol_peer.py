@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A peer of the tunnel's daemon in another language: shakes hands, validates two paths, and has the daemon's host answer
 ICMP echo requests over both of them. Prints one line of JSON; exits with 1 and a reason if anything is not as in
-docs/protocol.md.
+docs/reference/protocol.md.
 
     protocol_peer.py CAPABILITIES PRIVATE_KEY PEER_PUBLIC_KEY INNER_SOURCE INNER_DESTINATION SOURCE:PORT=DESTINATION:PORT...
 

@@ -1,4 +1,4 @@
-//! The claims as JSON. `docs/json.md` describes every key.
+//! The claims as JSON. `docs/reference/results.md` describes every key.
 
 use super::tally::{ReferenceTally, UnknownTally};
 use super::{ClaimResult, Evaluation, SettingResult, Tally, ValueResult, evaluate_claims};

@@ -293,7 +293,8 @@ fn refuse_tcp_keys(host: &Spanned<file::Host>) -> Result<(), Diagnostic> {
     match keys.into_iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) => {
             let message = format!("QUIC has no `{key}`: loss detection is RFC 9002's, and there is no send buffer");
-            Err(Diagnostic::new(host.span(), message).with_help("the keys that it has stand in docs/scenario.md"))
+            Err(Diagnostic::new(host.span(), message)
+                .with_help("the keys that it has stand in docs/reference/scenario.md"))
         }
         None => Ok(()),
     }

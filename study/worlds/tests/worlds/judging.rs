@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use units::INFINITE_SSTHRESH;
 use worlds::{Algorithm, Folder, KINDS, MEASURES, Measure, Outcome, Tally, outcomes};
 
-/// The share of worlds that a harmless algorithm passes: chance fails fewer than one in twenty (docs/worlds.md).
+/// The share of worlds that a harmless algorithm passes: chance fails fewer than one in twenty (docs/evidence/worlds.md).
 const LEAST_HARMLESS: f64 = 0.95;
 /// Worlds of the fixed sample.
 const SAMPLE: Range<u64> = 0..20;

@@ -1,4 +1,4 @@
-//! The names of all keys, from serde. `docs/tunnel-configuration.md` is tested against them.
+//! The names of all keys, from serde. `docs/reference/tunnel-configuration.md` is tested against them.
 
 use super::tables::{
     ConfigFile, InterfaceTable, MptTable, NotifyTable, PathTable, PeerTable, RealtimeTable, TunnelTable,

@@ -1,5 +1,5 @@
 //! The tables of the configuration file and their keys. Values are kept as strings, so that one wrong address
-//! does not hide the next. `docs/tunnel-configuration.md` describes every key; a test compares.
+//! does not hide the next. `docs/reference/tunnel-configuration.md` describes every key; a test compares.
 
 use parse::Spanned;
 use serde::de::value::SeqAccessDeserializer;

@@ -20,7 +20,7 @@ const SHIFT_RIGHT: u16 = (libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const RETURN_A: u16 = (libc::BPF_RET | 0x10) as u16;
 
-/// The first byte of a sealed datagram, and where its session index begins (docs/protocol.md, sections 2 and 4).
+/// The first byte of a sealed datagram, and where its session index begins (docs/reference/protocol.md, sections 2 and 4).
 const SEALED: u32 = 0x30;
 const SEALED_INDEX: u32 = 4;
 /// The first byte of a handshake message, its type, and where a session index begins (section 3.1).

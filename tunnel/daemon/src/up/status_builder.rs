@@ -326,7 +326,7 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
     (path.moves, path.refused_addresses) = (report.moves, report.refused_addresses);
 }
 
-/// Dropped packets by reason. `docs/tunnel-troubleshooting.md` explains each.
+/// Dropped packets by reason. `docs/tunnel/troubleshooting.md` explains each.
 fn drops(report: &Report) -> Vec<DropCount> {
     let sockets = |counter: fn(&SocketReport) -> u64| report.sockets.iter().map(counter).sum();
     let peers = |counter: fn(&PeerReport) -> u64| report.peers.iter().map(counter).sum();

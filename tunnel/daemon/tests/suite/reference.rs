@@ -1,4 +1,4 @@
-//! `docs/tunnel-configuration.md` describes every key in the section of its table, and its defaults.
+//! `docs/reference/tunnel-configuration.md` describes every key in the section of its table, and its defaults.
 
 use ropewalk_daemon::config::keys;
 use std::collections::BTreeSet;

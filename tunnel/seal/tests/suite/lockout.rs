@@ -1,5 +1,5 @@
 //! Floods of initiations whose senders know the host's public key and have valid cookies: known peers are served beside
-//! them, wherever they are. All counts are closed forms of the limits in `docs/security.md`.
+//! them, wherever they are. All counts are closed forms of the limits in `docs/explanation/security.md`.
 
 use seal::{DropReason, HandshakeConfig, HandshakeMessage, INITIATION_LEN, PeerId, SealDevice};
 use units::{Instant, Span};

@@ -5,7 +5,7 @@ use units::Span;
 
 use crate::test_peer::{TestPeer, key, pair, secs};
 
-/// docs/protocol.md, section 3.2: HMAC-SHA-256 with SHA-256("ropewalk mac1" | public key), the first 16 bytes.
+/// docs/reference/protocol.md, section 3.2: HMAC-SHA-256 with SHA-256("ropewalk mac1" | public key), the first 16 bytes.
 pub(crate) fn mac1(public: &[u8], authenticated: &[u8]) -> [u8; 16] {
     use ring::{digest, hmac};
     let label = [b"ropewalk mac1".as_slice(), public].concat();

@@ -1,4 +1,4 @@
-//! The closed forms of docs/algorithm.md against the code that they describe.
+//! The closed forms of docs/explanation/algorithm.md against the code that they describe.
 
 use super::experiment::{RandomLoss, Verdict};
 use super::window::{BETA, Window};
