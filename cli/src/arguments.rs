@@ -38,7 +38,7 @@ fn left_out() -> String {
     format!("\n\nNot in this build (cargo build --release --features NAME):\n{}", lines.join("\n"))
 }
 
-/// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
+/// Simulate, measure and deploy connections that use several network paths at once
 #[derive(Debug, Parser)]
 #[command(name = "ropewalk", version = crate::VERSION, after_help = format!("{AFTER_HELP}{}", left_out()))]
 pub(crate) struct Arguments {

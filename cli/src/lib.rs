@@ -1,7 +1,8 @@
 //! `ropewalk`: one program for all that Ropewalk does. This file reads the command line and hands over. It is a library,
 //! so that a program with algorithms of its own can register them and call [`main`].
 
-use clap::{CommandFactory, Parser};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 #[cfg(not(any(feature = "study", feature = "tunnel", feature = "kernel")))]
@@ -12,6 +13,7 @@ mod arguments;
 mod doctor;
 mod failure;
 mod features;
+mod help;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod manual;
@@ -38,10 +40,17 @@ pub fn main() -> ExitCode {
     if kernel::is_called_alone() {
         return finish(kernel::alone());
     }
-    let verb = match Arguments::try_parse() {
+    let program = help::with_groups(Arguments::command());
+    let matches = program.clone().try_get_matches();
+    let verb = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.verb,
         Err(error) => {
-            let Some(message) = features::left_out(&error) else { error.exit() };
+            let message = match error.kind() {
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if std::env::args_os().len() <= 1 => {
+                    help::first(&program)
+                }
+                _ => features::left_out(&error).unwrap_or_else(|| error.exit()),
+            };
             output::warn(&message);
             return Failure::Usage(message).code();
         }

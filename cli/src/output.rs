@@ -72,6 +72,19 @@ pub(crate) fn is_terminal() -> bool {
     std::io::IsTerminal::is_terminal(&std::io::stdout())
 }
 
+/// Lines of at most `width` characters, broken between words, with the first one's indentation.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(text.chars().take_while(|c| *c == ' ').count());
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => *line += &format!(" {word}"),
+            _ => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines
+}
+
 /// Columns of the terminal; 80 where there is none.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))

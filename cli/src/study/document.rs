@@ -82,7 +82,7 @@ mod tests {
             ..Run::default()
         };
         let document = serde_json::from_str(&super::document(&Manifest::default(), &[run], &claims())).unwrap();
-        let docs = include_str!("../../../docs/json.md");
+        let docs = include_str!("../../../docs/reference/results.md");
         // Other documents, of the tunnel.
         let (before, after) = docs.split_once("\n## The history of a tunnel\n").expect("it is there");
         let (_, after) = after.split_once("\n## A distribution\n").expect("it follows them");

@@ -2,10 +2,12 @@
 
 use super::{List, ListKind};
 use crate::{Failure, output};
+use clap::ValueEnum;
 use control::registry;
 use control::{AlgorithmEntry, ParamKind, Parameter};
 use schedule::{Fill, Needs};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// An entry of a list.
@@ -21,14 +23,43 @@ struct Row {
 
 /// Prints one of the lists, or one entry of it.
 pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
-    let rows = match arguments.what {
+    let Some(what) = arguments.what else { return overview(arguments.json) };
+    let rows = rows(what);
+    let Some(name) = &arguments.name else { return print_all(&rows, arguments.json) };
+    let row = find(what, &rows, name)?;
+    if arguments.json { output::json(&row.json) } else { output::print(&row.full) }
+}
+
+fn rows(what: ListKind) -> Vec<Row> {
+    match what {
         ListKind::Algorithms => registry::entries().into_iter().map(algorithm).collect(),
         ListKind::Schedulers => schedule::entries().into_iter().map(scheduler).collect(),
         ListKind::Scenarios => scenarios(),
-    };
-    let Some(name) = &arguments.name else { return print_all(&rows, arguments.json) };
-    let row = find(arguments.what, &rows, name)?;
-    if arguments.json { output::json(&row.json) } else { output::print(&row.full) }
+    }
+}
+
+/// Prints which lists there are, and how long they are; or all names as JSON.
+fn overview(json: bool) -> Result<(), Failure> {
+    let lists = ListKind::value_variants().iter().filter_map(|what| {
+        let value = what.to_possible_value()?;
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        Some((value.get_name().to_owned(), help, rows(*what)))
+    });
+    if json {
+        let names = |rows: Vec<Row>| rows.into_iter().map(|row| row.name).collect::<Vec<_>>();
+        return output::json(&lists.map(|(name, _, rows)| (name, names(rows))).collect::<BTreeMap<_, _>>());
+    }
+    let line = |(name, help, rows): (String, String, Vec<Row>)| format!("{name:10}  {:3}  {help}\n", rows.len());
+    let lines: String = lists.map(line).collect();
+    output::print(&format!("{lines}\n`ropewalk list WHAT` prints a list, and `ropewalk list WHAT NAME` one entry.\n"))
+}
+
+/// The message for a scenario's name that there is not.
+pub(super) fn no_scenario_called(name: &str) -> String {
+    let rows = scenarios();
+    let nearest = scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str()));
+    let hint = nearest.map_or_else(String::new, |nearest| format!(" did you mean `{nearest}`?"));
+    format!("there is no scenario or file `{name}`:{hint} `ropewalk list scenarios` shows the names")
 }
 
 fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
@@ -41,7 +72,7 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
         let lines = std::iter::once(&row.title).chain(&row.details).enumerate();
         let indented = lines.flat_map(|(index, text)| {
             let name = if index == 0 { row.name.as_str() } else { "" };
-            wrapped(text, width.saturating_sub(name_width + 2).max(20))
+            output::wrapped(text, width.saturating_sub(name_width + 2).max(20))
                 .into_iter()
                 .enumerate()
                 .map(move |(line, text)| format!("{:name_width$}  {text}\n", if line == 0 { name } else { "" }))
@@ -49,19 +80,6 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
         indented.collect::<String>()
     });
     output::print(&lines.collect::<String>())
-}
-
-/// Lines of at most `width` characters, broken between words, with the first one's indentation.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let indent = " ".repeat(text.chars().take_while(|c| *c == ' ').count());
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => *line += &format!(" {word}"),
-            _ => lines.push(format!("{indent}{word}")),
-        }
-    }
-    lines
 }
 
 fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure> {

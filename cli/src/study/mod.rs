@@ -113,7 +113,7 @@ pub(crate) struct Run {
     /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) set: Vec<String>,
-    /// Run the scenario's short form, its `[quick]` table
+    /// Run the scenario's short form, its `[quick]` table; without one, in full
     #[arg(long)]
     pub(crate) quick: bool,
     /// Refuse a scenario that names files outside its folder: for a service that runs those of strangers
@@ -259,8 +259,8 @@ pub(crate) struct Drill {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// What to list
-    pub(crate) what: ListKind,
+    /// What to list; without it, which lists there are
+    pub(crate) what: Option<ListKind>,
     /// Only this one, in full
     pub(crate) name: Option<String>,
     /// Print JSON

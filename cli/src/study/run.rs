@@ -38,8 +38,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// already holds.
 pub(super) fn finish(arguments: &Arguments) -> Result<Finished, Failure> {
     let scenario = load(arguments)?;
+    if arguments.quick && !scenario.is_short && !arguments.quiet {
+        output::warn("the scenario has no short form ([quick]): it runs in full");
+    }
     let driver = driver::find(arguments)?;
-    let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments))?;
+    let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments, scenario.is_short))?;
     let study = match arguments.shard {
         Some(shard) if !arguments.no_store => study.shard(shard),
         _ => study,
@@ -131,12 +134,15 @@ pub(super) fn find(file: &Path, overrides: &Overrides, quiet: bool) -> Result<Sc
         }
         return Ok(scenario?);
     }
+    if is_name {
+        return Err(Failure::Usage(list::no_scenario_called(&name)));
+    }
     Ok(scenario::load(file, overrides)?)
 }
 
 /// The command line that repeats the results: without the options that do not change them, so that machines which divide
 /// a study write the same.
-fn command(arguments: &Arguments) -> Vec<String> {
+fn command(arguments: &Arguments, is_short: bool) -> Vec<String> {
     let mut words = vec!["ropewalk".to_owned(), "run".to_owned(), arguments.file.display().to_string()];
     let value_name = |value: &dyn Fn() -> Option<PossibleValue>| value().map(|value| value.get_name().to_owned());
     let with_value = [
@@ -146,7 +152,7 @@ fn command(arguments: &Arguments) -> Vec<String> {
     ];
     words.extend(arguments.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
     words.extend(with_value.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?])).flatten());
-    let flags = [("--quick", arguments.quick), ("--partial", arguments.partial), ("--capture", arguments.capture)];
+    let flags = [("--quick", is_short), ("--partial", arguments.partial), ("--capture", arguments.capture)];
     words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned()));
     words
 }

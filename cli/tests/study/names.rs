@@ -24,6 +24,38 @@ fn the_program_carries_its_scenarios_with_their_traces() {
 }
 
 #[test]
+fn without_a_word_the_program_and_its_lists_say_what_there_is() {
+    let first = ropewalk(&[]);
+    assert_eq!((first.code, first.stdout.as_str()), (Some(2), ""));
+    assert!(first.stderr.contains("ropewalk run one-link"), "{}", first.stderr);
+    let lists = ropewalk(&["list"]).stdout;
+    assert!(["algorithms", "schedulers", "scenarios"].iter().all(|list| lists.contains(list)), "{lists}");
+    let names: serde_json::Value = serde_json::from_str(&ropewalk(&["list", "--json"]).stdout).expect("JSON");
+    assert!(names["algorithms"].as_array().is_some_and(|names| names.contains(&"cubic".into())), "{names}");
+    let help = ropewalk(&["--help"]).stdout;
+    assert!(["Simulate and measure:", "Results:", "Exit codes:"].iter().all(|part| help.contains(part)), "{help}");
+}
+
+/// A short run shows neither published values nor verdicts, which are of the full length, and says so first. Without a
+/// short form a scenario runs in full.
+#[test]
+fn a_short_run_says_so_and_judges_nothing() {
+    let dir = folder("short-form");
+    let base = "name = \"short\"\nduration = \"2s\"\n[[path]]\nname = \"a\"\nrate = \"10mbit\"\n[[flow]]\nname = \"tcp\"\n\
+                [sweep]\n\"path.a.delay\" = [\"1ms\"]\n";
+    write(&dir, "short.toml", &format!("{base}[quick]\nduration = \"1s\"\n"));
+    write(&dir, "full.toml", base);
+    let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
+    let short = run(&["run", "short.toml", "--quick", "--out", "short"]);
+    let page = std::fs::read_to_string(dir.join("short/report.html")).unwrap();
+    let note = "Short run (--quick): duration 1s.";
+    assert!(String::from_utf8_lossy(&short.stdout).contains(note) && page.contains(note), "{short:?}");
+    let full = run(&["run", "full.toml", "--quick", "--no-store"]);
+    assert!(full.status.success() && String::from_utf8_lossy(&full.stderr).contains("runs in full"), "{full:?}");
+    assert!(!String::from_utf8_lossy(&full.stdout).contains("Short run"), "{full:?}");
+}
+
+#[test]
 fn a_new_scenario_runs_and_is_not_overwritten() {
     let dir = folder("new");
     let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
@@ -65,7 +97,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 
 #[test]
 fn the_docs_name_every_option_of_the_verbs_of_studies() {
-    let docs = include_str!("../../../docs/cli.md");
+    let docs = include_str!("../../../docs/reference/cli.md");
     for verb in ["run", "evaluate", "list", "report", "merge", "compare", "claims", "new", "schema"] {
         let (_, section) = docs.split_once(&format!("\n## {verb}\n")).unwrap_or_else(|| panic!("no section on {verb}"));
         let section = section.split("\n## ").next().unwrap();

@@ -10,6 +10,7 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("no paths", 3, "path", &["run", "{dir}/no-paths.toml"]),
     ("a sweep of a billion cells", 3, "1000000000", &["run", "{dir}/sweep.toml"]),
     ("what is not TOML", 3, "not TOML", &["run", "{dir}/not.toml"]),
+    ("a misspelt scenario", 2, "did you mean `one-link`?", &["run", "onelink"]),
     ("a file that is not there", 3, "cannot read the scenario", &["run", "{dir}/none.toml"]),
     ("a folder for a file", 3, "cannot read the scenario", &["run", "{dir}"]),
     ("an unknown algorithm", 3, "did you mean `reno`?", &["run", "{dir}/algorithm.toml"]),

@@ -32,7 +32,7 @@ fn study(name: &str) -> PathBuf {
 }
 
 fn recipe(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clusters").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/clusters").join(name)
 }
 
 /// Runs a command with the program on its path.

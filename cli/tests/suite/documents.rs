@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const SCENARIO: &str = include_str!("../../../docs/scenario.md");
+const SCENARIO: &str = include_str!("../../../docs/reference/scenario.md");
 
 /// Every property of a schema and of its definitions.
 fn keys(schema: &Value) -> BTreeSet<String> {

@@ -44,7 +44,7 @@ fn every_configuration_of_an_earlier_version_is_still_one() {
 #[test]
 fn the_keys_of_the_description_are_in_a_kept_configuration() {
     let description =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tunnel-configuration.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/tunnel-configuration.md")).unwrap();
     let files =
         fs::read_dir(FOLDER).unwrap().flatten().flat_map(|version| fs::read_dir(version.path()).unwrap().flatten());
     let kept: String = files.map(|file| fs::read_to_string(file.path()).unwrap()).collect();

@@ -16,6 +16,7 @@ use crate::grid::unique;
 use crate::markup::escape;
 use crate::number::plural;
 use crate::provenance::{Provenance, shell};
+use crate::short::short_form;
 use crate::study::Study;
 use crate::{colour, drawing, number};
 pub use overview::compare_html;
@@ -36,6 +37,8 @@ const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 /// The page of a study.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
+    let short = short_form(study);
+    let (study, note) = short.as_ref().map_or((study, ""), |(shown, note)| (shown, note.as_str()));
     let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES_PERCENT };
     let part = PagePart { percent, ..PagePart::default() };
     let (plots, figures) = (plots::plots(study, &study.cells(), &part), figures::figures(study));
@@ -52,7 +55,7 @@ pub fn html(study: &Study<'_>) -> String {
     ];
     page(
         study.title,
-        &header(study),
+        &header(study, note),
         &sections,
         &PageData { over_time: plots.data.into_iter().collect(), figures: figures.data, files: figures.files },
         study,
@@ -147,8 +150,10 @@ fn contents(sections: &[String]) -> String {
     format!("<nav>{}</nav>\n", sections.iter().filter_map(heading).collect::<Vec<_>>().join(" "))
 }
 
-fn header(study: &Study<'_>) -> String {
-    let about: String = paragraphs(study.about);
+/// The head of a page: what the study is, and a note on a short run.
+fn header(study: &Study<'_>, note: &str) -> String {
+    let note = if note.is_empty() { String::new() } else { format!("<p><strong>{}</strong></p>\n", escape(note)) };
+    let about: String = note + &paragraphs(study.about);
     let cells = study.cells().len();
     let facts = [
         ("Source", study.source.to_owned()),

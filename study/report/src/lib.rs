@@ -42,6 +42,7 @@ mod rank;
 mod resample;
 mod sample;
 mod series;
+mod short;
 mod states;
 mod study;
 mod summary;

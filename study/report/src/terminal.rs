@@ -9,6 +9,7 @@ use crate::layout::{HeatMap, Table};
 use crate::number::{
     DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed, plural,
 };
+use crate::short::short_form;
 use crate::states::State;
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
@@ -32,8 +33,11 @@ pub(crate) struct TableLine {
 /// details dim.
 #[must_use]
 pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
+    let short = short_form(study);
+    let study = short.as_ref().map_or(study, |(shown, _)| shown);
     let mut out = paragraph(study.title, width, Style::Bold, color);
     out += &paragraph(study.source, width, Style::Dim, color);
+    out += &short.as_ref().map_or_else(String::new, |(_, note)| paragraph(note, width, Style::Plain, color));
     for shown in &study.layout.tables {
         let grids = Grid::of(study, shown);
         grids.iter().for_each(|grid| out += &grid_table(study, shown, grid, width, color));

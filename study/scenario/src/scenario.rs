@@ -8,7 +8,7 @@ use crate::renamed::explained;
 use crate::resolve;
 use crate::several;
 use crate::source::Source;
-use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective};
+use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective, has_short_form};
 use parse::{Diagnostic, Error, Node};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct Scenario {
     pub text: String,
     /// Where there are overrides: the text that makes the same cells without them. None where no text does.
     pub effective_text: Option<String>,
+    /// Whether it is the short form, `[quick]`.
+    pub is_short: bool,
     /// 16 hexadecimal digits that differ when the file, the sets or the files that it names do.
     pub hash: String,
     positions: Source,
@@ -56,7 +58,7 @@ pub struct Cell {
 pub struct Overrides {
     /// "KEY=VALUE" each, put into the scenario in this order.
     pub sets: Vec<String>,
-    /// Whether the short form is read: `[quick]` is laid over the file.
+    /// Whether the short form is read: `[quick]` is laid over the file, if it has one.
     pub quick: bool,
 }
 
@@ -112,12 +114,15 @@ pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Re
 }
 
 fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Error> {
+    let is_short = overrides.quick && has_short_form(text);
+    let overrides = &Overrides { quick: is_short, sets: overrides.sets.clone() };
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
     let mut scenario = read(&source, base, overrides).map_err(|first| {
         let others = all_errors(&source, base).unwrap_or_default().into_iter();
         let others = others.filter(|other| (&other.span, &other.message) != (&first.span, &first.message));
         source.error(first.clone()).with_others(others.map(|other| source.error(other)).collect())
     })?;
+    scenario.is_short = is_short;
     scenario.effective_text =
         overrides.change_something().then(|| effective_text(&scenario, base, overrides)).flatten();
     Ok(scenario)
@@ -179,6 +184,7 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: Base<'_>) 
         baseline: baseline.transpose()?,
         text: source.text.clone(),
         effective_text: None,
+        is_short: false,
         hash: String::new(),
         positions: source.clone(),
     })

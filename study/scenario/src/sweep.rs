@@ -109,6 +109,11 @@ struct Entry<'t> {
     is_labelled: bool,
 }
 
+/// Whether the text of a scenario has a short form.
+pub(crate) fn has_short_form(text: &str) -> bool {
+    parse::parse(text).is_ok_and(|mut root| take(&mut root, QUICK).is_some())
+}
+
 /// A cell: swept keys with their labels, and the cell's tree.
 pub(crate) type CellTree<'t> = (Vec<(String, String)>, Node<'t>);
 
@@ -116,10 +121,8 @@ impl<'t> SweepTemplate<'t> {
     pub(crate) fn read(source: &'t Source) -> Result<Self, Diagnostic> {
         let mut root = parse::parse(&source.text)?;
         let quick = take(&mut root, QUICK);
-        if source.quick {
-            let no_short_form =
-                || Diagnostic::new(0..0, "the scenario has no short form").with_help("give it a [quick] table");
-            keys::overlay(&mut root, quick.ok_or_else(no_short_form)?);
+        if let Some(quick) = quick.filter(|_| source.quick) {
+            keys::overlay(&mut root, quick);
         }
         let mut axes = Vec::new();
         let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));

@@ -35,7 +35,7 @@ const STUDIES: &[Study] = &[
     study("parts", PARTS),
     study(
         "worlds",
-        "evaluate discern bbr3-draft copa bbr-path {name=\"cubic\",beta=0.75} --worlds 1000..2000 --part judge --json",
+        "evaluate discern bbr3-draft copa bbr-path {name=\"cubic\",beta=0.75} --worlds 1000..21000 --part judge --json",
     ),
     study("open-question", "run scenarios/studies/open-question.toml"),
     study("path-control", "run scenarios/studies/path-control.toml"),
@@ -140,7 +140,7 @@ fn program(options: &Options) -> Result<String, String> {
 fn fill(study: &Study, results: &Results, is_quick: bool) -> Result<(), String> {
     let command = match (is_quick, study.name) {
         (false, _) => study.command.to_owned(),
-        (true, "worlds") => study.command.replace("..2000", "..1020"),
+        (true, "worlds") => study.command.replace("..21000", "..1020"),
         (true, _) => format!("{} --quick", study.command),
     };
     let output =

@@ -5,7 +5,7 @@ use control::common::{Coupling, SubflowGroup, SubflowView};
 
 #[test]
 fn the_page_quotes_the_file() {
-    let page = include_str!("../../../../docs/writing-an-algorithm.md");
+    let page = include_str!("../../../../docs/how-to/write-an-algorithm.md");
     let quoted = format!("```rust\n{}```\n", include_str!("equal_shares.rs"));
     assert!(page.contains(&quoted), "docs/how-to/write-an-algorithm.md shows another equal_shares.rs");
     let test = include_str!("worked_example.rs").rsplit("// On the page:\n").next().expect("marked below");

@@ -33,7 +33,7 @@ fn every_scheduler_keeps_every_rule() {
 
 #[test]
 fn the_page_of_schedulers_has_a_row_for_each_with_its_facts() {
-    let page = include_str!("../../../../docs/schedulers.md");
+    let page = include_str!("../../../../docs/reference/schedulers.md");
     for entry in REGISTRY {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", entry.name))).expect(entry.name);
         let needs = if entry.needs == Needs::Nothing { "nothing" } else { "measurements" };

@@ -44,7 +44,7 @@ fn the_example_fills_windows_evenly_up_to_its_limit() {
 
 #[test]
 fn the_page_shows_the_example_as_it_is_compiled() {
-    let page = include_str!("../../../../docs/writing-a-scheduler.md");
+    let page = include_str!("../../../../docs/how-to/write-a-scheduler.md");
     let file = include_str!("least_filled.rs");
     assert!(page.contains(&format!("```rust\n{file}```\n")), "the page should show:\n{file}");
 }

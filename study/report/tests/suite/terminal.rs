@@ -25,6 +25,25 @@ fn texts(study: &Study<'_>, width: usize) -> [String; 3] {
 }
 
 #[test]
+fn a_short_run_shows_neither_published_values_nor_claims() {
+    let runs = made_up::runs(&[1], 0);
+    let command = ["ropewalk", "run", "made-up", "--quick"].map(str::to_owned);
+    let mut study = made_up::study(&runs);
+    study.layout.claims = vec![made_up::claim("CUBIC is first", Test::Highest(vec!["cubic".to_owned()]))];
+    let shows = |study: &Study<'_>| {
+        [terminal(study, 200, false), html(study)]
+            .map(|text| ["CUBIC is first", "published", "Short run"].map(|part| text.contains(part)))
+    };
+    assert_eq!(shows(&study), [[true, true, false]; 2]);
+    study.provenance.command = &command;
+    for [claim, _, note] in shows(&study) {
+        assert_eq!([claim, note], [false, true]);
+    }
+    let text = terminal(&study, 200, false);
+    assert!(!text.contains("  published") && text.contains("also shows published values, claims."), "{text}");
+}
+
+#[test]
 fn nothing_is_wider_than_the_terminal() {
     const LONG: &str = "a-name-that-goes-on-and-on-and-on-until-it-is-wider-than-any-sensible-terminal-should-ever-be-長い名前-\u{1b}[31m";
     let mut runs = made_up::runs(&[1, 2], 0);

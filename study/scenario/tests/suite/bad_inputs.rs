@@ -340,8 +340,6 @@ fn cases_and_the_short_form() {
         "{case_error}"
     );
     assert!(error(&good, &["case.a.duration=2s"]).message().contains("cannot change `case`"));
-    let case_error = try_read(&good, &[], true).map(|_| ()).expect_err("no short form");
-    assert!(case_error.message().contains("no short form"), "{case_error}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use ropewalk_daemon::config::keys;
 use std::collections::BTreeSet;
 
-const PAGE: &str = include_str!("../../../../docs/tunnel-configuration.md");
+const PAGE: &str = include_str!("../../../../docs/reference/tunnel-configuration.md");
 
 /// The section with the heading `[table]` or `[[table]]`.
 fn section(table: &str) -> &'static str {
