@@ -19,7 +19,7 @@ Exit codes:
 
 /// The features that a build may leave out, and what they bring.
 const FEATURES: [(bool, &str); 4] = [
-    (cfg!(feature = "study"), "study   run, list, report, merge, compare, claims, schema"),
+    (cfg!(feature = "study"), "study   run, trace, list, report, merge, compare, claims, schema"),
     (
         cfg!(feature = "tunnel"),
         "tunnel  setup, up, down, reload, show, top, ping, check, portal, genkey, pubkey, genpsk, tunnel",

@@ -4,7 +4,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Each optional feature of the package with the verbs that it brings.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("study", &["run", "evaluate", "fit", "drill", "list", "report", "compare", "claims", "merge", "new", "schema"]),
+    (
+        "study",
+        &["run", "evaluate", "fit", "drill", "trace", "list", "report", "compare", "claims", "merge", "new", "schema"],
+    ),
     (
         "tunnel",
         &[

@@ -4,7 +4,7 @@ use crate::mptcp::MptcpConnection;
 use crate::multipath::SubflowStats;
 use crate::quic::QuicConnection;
 use crate::super_segment::SuperSegment;
-use control::{Controller, Decision};
+use control::{CaState, Controller, Decision};
 use schedule::Scheduler;
 use transport::path::LimitedTimes;
 use transport::tcp::sender::SenderCounters;
@@ -30,6 +30,8 @@ pub(crate) struct SenderStatus {
     pub srtt: Span,
     /// Packets.
     pub in_flight: u32,
+    /// The congestion state; none for QUIC.
+    pub ca_state: Option<CaState>,
     /// QUIC: packets declared lost.
     pub declared_lost: u64,
     /// QUIC: of these, packets that arrived after all.
@@ -43,6 +45,7 @@ impl SenderStatus {
             decision: sender.decision(),
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),
+            ca_state: Some(sender.ca_state()),
             declared_lost: 0,
             spurious_losses: 0,
         }

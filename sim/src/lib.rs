@@ -10,7 +10,7 @@
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
 //! - `invariants`: what holds in every run.
-//! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
+//! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run; `trace`: its packets.
 
 mod application;
 mod connection;
@@ -38,7 +38,10 @@ mod super_segment;
 mod tcp;
 mod tcp_config;
 mod topology;
+mod trace;
 mod tunnel;
 
 pub use error::Error;
+pub use packet::Direction;
 pub use run::{Simulation, run};
+pub use trace::{HeaderSizes, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};

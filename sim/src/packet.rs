@@ -42,8 +42,10 @@ pub(crate) enum Body {
 
 /// The direction in which a packet travels: forward is towards a flow's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// Towards the receiver.
     Forward = 0,
+    /// Back.
     Reverse = 1,
 }
 

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::flow::{FlowProtocol, FlowState};
 use crate::summary::summarise;
+use crate::trace::{HeaderSizes, TraceEvent};
 use control::Controller;
 use scenario::model::Experiment;
 use schedule::Scheduler;
@@ -92,6 +93,26 @@ impl Simulation {
     /// the memory of a short run. Everything else, the digest included, stays the same.
     pub fn leave_out_distributions(&mut self) {
         self.engine.flows.iter_mut().for_each(FlowState::leave_out_distributions);
+    }
+
+    /// Traces the run from now on, which must be its beginning. Its record stays the same.
+    pub fn trace(&mut self) {
+        debug_assert_eq!(self.now, Instant::ZERO);
+        self.engine.network.start_trace();
+    }
+
+    /// The events since the last call, in the order in which they happened; none if the run is not [traced](Self::trace).
+    pub fn take_trace(&mut self) -> Vec<TraceEvent> {
+        self.engine.network.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The sizes of the headers of a flow, by its index in the experiment; none for UDP.
+    #[must_use]
+    pub fn header_sizes(&self, flow: usize) -> Option<HeaderSizes> {
+        match &self.engine.flows.get(flow)?.protocol {
+            FlowProtocol::Tcp(tcp) => Some(tcp.config.header_sizes()),
+            FlowProtocol::Udp(_) => None,
+        }
     }
 
     /// The counts of work so far: events, packets.

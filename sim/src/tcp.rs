@@ -19,7 +19,7 @@ use units::Instant;
 /// Both ends of a flow of TCP, MPTCP or multipath QUIC, which has one connection, or several in sequence.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
-    config: TcpConfig,
+    pub config: TcpConfig,
     pub connection: Connection,
     /// An output of the sender that was polled and is not yet sent.
     pub polled: Option<SenderOutput>,

@@ -4,6 +4,7 @@ use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use crate::quic::QuicConnection;
+use crate::trace::HeaderSizes;
 use control::{AlgorithmEntry, Controller, Ecn};
 use scenario::model::{
     self, AlgorithmChoice, Host, LinuxRelease, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport,
@@ -116,6 +117,16 @@ impl TcpConfig {
             has_reader: false,
             preemption: None,
         })
+    }
+
+    /// The sizes of the headers of its packets.
+    pub(crate) fn header_sizes(&self) -> HeaderSizes {
+        let data_option = match self.multipath.as_ref().map(|multipath| &multipath.model.transport) {
+            Some(MultipathTransport::Mptcp(mptcp)) => mptcp.dss_option_bytes,
+            Some(MultipathTransport::Quic(_)) | None => 0,
+        };
+        let [ip, tcp] = [self.ip_header, self.header_bytes];
+        HeaderSizes { ip, tcp, data_option, max_receive_buffer: self.receiver.buffer[1] }
     }
 
     /// Makes both ends of connection `number`, from 0.

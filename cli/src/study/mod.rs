@@ -16,6 +16,7 @@ mod new;
 mod progress;
 mod report;
 mod run;
+mod trace;
 mod worlds;
 
 use crate::arguments::AFTER_HELP;
@@ -40,6 +41,9 @@ pub(crate) enum StudyVerb {
     /// Run scripts of packetdrill against the simulator's TCP, in virtual time
     #[command(after_help = AFTER_HELP)]
     Drill(Drill),
+    /// Repeat one run and write its packets for Wireshark and its events as a table
+    #[command(after_help = AFTER_HELP)]
+    Trace(Trace),
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
@@ -258,6 +262,45 @@ pub(crate) struct Drill {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Trace {
+    /// The scenario: a TOML file, a name of `ropewalk list scenarios`, or a folder that `ropewalk run` has filled
+    pub(crate) scenario: PathBuf,
+    /// The cell of the sweep, by the values of swept keys: --cell flow.tcp.congestion=olia --cell path.lte.loss=1%
+    #[arg(long = "cell", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = key_and_value)]
+    pub(crate) cells: Vec<String>,
+    /// The seed [default: the scenario's first]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<String>,
+    /// Run the scenario's short form, its `[quick]` table
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write the packets of the hosts of one side, as pcapng for Wireshark and tcpdump
+    #[arg(long, value_name = "FILE", required_unless_present = "events")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// The side whose packets --pcap writes
+    #[arg(long, value_enum, default_value_t = SideChoice::Near)]
+    pub(crate) side: SideChoice,
+    /// Write packets with their payload, which is zeros, instead of their headers alone
+    #[arg(long, requires = "pcap")]
+    pub(crate) payload: bool,
+    /// Write each packet sent, delivered or lost and each change of a sender's state, as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+}
+
+/// A side of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SideChoice {
+    /// Where paths begin
+    Near,
+    /// Where paths end
+    Far,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct List {
     /// What to list; without it, which lists there are
     pub(crate) what: Option<ListKind>,
@@ -285,6 +328,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
         StudyVerb::Fit(arguments) => fit::fit(arguments),
         StudyVerb::Drill(arguments) => drill::drill(arguments),
+        StudyVerb::Trace(arguments) => trace::trace(arguments),
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),

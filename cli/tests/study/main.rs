@@ -9,3 +9,5 @@ mod folders;
 mod names;
 mod no_store;
 mod provenance;
+mod trace;
+mod trace;

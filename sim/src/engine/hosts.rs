@@ -8,6 +8,7 @@ use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
+use crate::trace::{self, Traced};
 use link::{EcnField, Packet as _};
 use transport::tcp::{Ack, Segment, SegmentKind};
 use transport::{mptcp, quic};
@@ -17,6 +18,7 @@ impl Engine {
     /// Hands a packet to the host that it has reached.
     pub(super) fn deliver(&mut self, descriptor: PacketDescriptor) {
         let (now, marked) = (self.network.now, descriptor.ecn() == EcnField::Ce);
+        self.network.trace_delivery(descriptor);
         let &Packet { ref body, flow, connection, direction, .. } = self.network.slab.remove(descriptor.slot());
         self.digest.add(now.0 ^ (u64::from(flow) << 48));
         match *body {
@@ -241,6 +243,9 @@ impl Engine {
                 SenderOutput::WaitUntil(deadline) => {
                     let deadline =
                         if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
+                    if self.network.trace.is_some() {
+                        trace::senders(flow, tcp).for_each(|state| self.network.push_trace(Traced::Sender(state)));
+                    }
                     return self.network.schedule(Component::Source(flow), deadline);
                 }
             }

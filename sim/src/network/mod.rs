@@ -11,8 +11,9 @@ pub(crate) use component::Component;
 
 use crate::Error;
 use crate::event_queue::EventQueue;
-use crate::packet::{Body, Packet, PacketDescriptor, Slab};
+use crate::packet::{Body, Direction, Packet, PacketDescriptor, Slab};
 use crate::topology::Topology;
+use crate::trace::{TraceEvent, Traced, TracedContent, TracedPacket};
 use crate::tunnel::Tunnel;
 use chains::Chains;
 use component::IdMap;
@@ -49,6 +50,8 @@ pub(crate) struct Network {
     chains: Chains,
     /// Packets are forwarded to times before this one.
     horizon: Instant,
+    /// The events since they were last taken, if the run is traced. Then no packet is forwarded, so that they are in order.
+    pub trace: Option<Vec<TraceEvent>>,
 }
 
 impl Network {
@@ -71,6 +74,7 @@ impl Network {
             work: Work::default(),
             dropped,
             ids,
+            trace: None,
         })
     }
 
@@ -94,6 +98,10 @@ impl Network {
     #[inline(always)]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
         let (direction, flow, is_data) = (packet.direction, packet.flow_hash(), packet.is_data());
+        if self.trace.is_some() {
+            let path = if let Route::Path(path) = route { Some(path) } else { None };
+            self.push_trace(Traced::Sent(TracedPacket::new(&packet, path, bytes, ecn)));
+        }
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn, is_data);
         match route {
             Route::Path(path) => self.enter_path(path as u16, descriptor),
@@ -111,6 +119,9 @@ impl Network {
         let packet = self.slab.get_mut(descriptor.slot());
         packet.path = path;
         let pipe = self.topology.first(path, packet.direction);
+        if self.trace.is_some() {
+            self.trace_datagram(descriptor);
+        }
         let verdict = self.offer_at(self.now, pipe, descriptor);
         match verdict {
             _ if !self.topology.is_local(pipe) => Sent::Away,
@@ -166,7 +177,57 @@ impl Network {
     fn discard_corrupted(&mut self, descriptor: PacketDescriptor) {
         let packet = self.slab.get(descriptor.slot());
         self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
+        self.trace_loss(descriptor, None);
         discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+    }
+
+    /// Traces from now on, before the first packet.
+    pub(crate) fn start_trace(&mut self) {
+        (self.trace, self.horizon) = (Some(Vec::new()), Instant::ZERO);
+    }
+
+    /// Traces a packet that the network discards: in the pipe `pipe`, or where it leaves its path.
+    fn trace_loss(&mut self, descriptor: PacketDescriptor, pipe: Option<u32>) {
+        if self.trace.is_none() {
+            return;
+        }
+        let direction = |pipe| if pipe % 2 == 0 { Direction::Forward } else { Direction::Reverse };
+        let link = pipe.map(|pipe| (pipe as usize / 2, direction(pipe)));
+        let packet = self.traced(descriptor);
+        self.push_trace(Traced::Lost { packet, link });
+    }
+
+    /// Traces a tunnel's datagram that is sent; what hosts send is traced as they send it.
+    #[cold]
+    fn trace_datagram(&mut self, descriptor: PacketDescriptor) {
+        let packet = self.traced(descriptor);
+        if packet.content == TracedContent::Tunnel {
+            self.push_trace(Traced::Sent(packet));
+        }
+    }
+
+    /// Traces a packet that reaches its host.
+    #[inline]
+    pub(crate) fn trace_delivery(&mut self, descriptor: PacketDescriptor) {
+        if self.trace.is_some() {
+            let packet = self.traced(descriptor);
+            self.push_trace(Traced::Delivered(packet));
+        }
+    }
+
+    fn traced(&self, descriptor: PacketDescriptor) -> TracedPacket {
+        let packet = self.slab.get(descriptor.slot());
+        let path = Some(usize::from(packet.path)).filter(|_| packet.tunnel_seq.is_none());
+        TracedPacket::new(packet, path, descriptor.bytes(), descriptor.ecn())
+    }
+
+    /// Adds an event to the trace, if there is one.
+    #[cold]
+    pub(crate) fn push_trace(&mut self, what: Traced) {
+        let at = self.now;
+        if let Some(trace) = &mut self.trace {
+            trace.push(TraceEvent { at, what });
+        }
     }
 
     /// Applies a change of a link, which the changes `later` follow, the next one last.
@@ -190,6 +251,9 @@ impl Network {
     /// Lets packets be forwarded to times before `horizon`, which is later than the last one: those that are on their way,
     /// too.
     pub(crate) fn extend_horizon(&mut self, horizon: Instant) {
+        if self.trace.is_some() {
+            return;
+        }
         self.horizon = horizon;
         for index in 0..self.chains.last_first().len() {
             let pipe = self.chains.last_first()[index];
@@ -263,17 +327,19 @@ impl Network {
     fn settle(&mut self, pipe: u32) {
         let state = &mut self.topology.pipes[pipe as usize];
         if state.has_discarded() {
-            reclaim(state, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+            self.reclaim(pipe);
         }
-        let next = state.next_event_at();
+        let next = self.topology.pipes[pipe as usize].next_event_at();
         self.schedule(Component::Pipe(pipe), next);
     }
-}
 
-#[cold]
-fn reclaim(pipe: &mut Pipe<PacketDescriptor>, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
-    while let Some(descriptor) = pipe.take_discarded() {
-        discard(descriptor, slab, tunnel, dropped);
+    /// Reclaims the packets that a pipe has discarded.
+    #[cold]
+    fn reclaim(&mut self, pipe: u32) {
+        while let Some(descriptor) = self.topology.pipes[pipe as usize].take_discarded() {
+            self.trace_loss(descriptor, Some(pipe));
+            discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 //! the tables do. The tables are the truth; a [`record::Run`] read back from them is the one that was written.
 
 mod error;
+mod events;
 mod files;
 pub mod frame;
 mod manifest;
@@ -31,6 +32,7 @@ mod table;
 mod tables;
 
 pub use error::Error;
+pub use events::{EventRow, write_events};
 pub use manifest::Manifest;
 pub use results::{Key, Results, Runs, digest};
 pub use shard::{Shard, ShardManifest};

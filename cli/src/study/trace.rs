@@ -1,0 +1,125 @@
+//! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets and its events.
+
+use super::{SideChoice, Trace, run};
+use crate::{Failure, output};
+use record::Run;
+use scenario::{Cell, Overrides, Scenario};
+use std::path::Path;
+use store::Results;
+
+/// Repeats the run, writes the files, and says whether it is the run of the folder.
+pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
+    let (scenario, stored) = load(arguments)?;
+    runner::check(&scenario)?;
+    let cell = find_cell(&scenario, &arguments.cells)?;
+    let seed = arguments.seed.or_else(|| scenario.seeds.first().copied()).unwrap_or(1);
+    let outputs = trace::Outputs {
+        pcap: arguments.pcap.as_deref(),
+        side: match arguments.side {
+            SideChoice::Near => trace::Side::Near,
+            SideChoice::Far => trace::Side::Far,
+        },
+        has_payload: arguments.payload,
+        events: arguments.events.as_deref(),
+    };
+    let run = trace::trace(&cell.experiment, seed, &outputs).map_err(failure)?;
+    let stored = stored.iter().find(|stored| is_of(stored, cell, seed));
+    output::print(&summary(arguments, cell, seed, &run, stored))?;
+    match stored.filter(|stored| stored.digest != run.digest) {
+        Some(stored) => Err(Failure::Run(format!(
+            "this is another run than that of the folder, whose digest is {}: another program made it",
+            stored.digest
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn failure(error: trace::Error) -> Failure {
+    match error {
+        trace::Error::Simulation(error) => Failure::Usage(error.to_string()),
+        trace::Error::Store(error) => Failure::Environment(error.to_string()),
+        trace::Error::Capture(error) => Failure::Environment(error),
+    }
+}
+
+/// The scenario, and the runs of the folder if it is one.
+fn load(arguments: &Trace) -> Result<(Scenario, Vec<Run>), Failure> {
+    let overrides = Overrides { sets: arguments.set.clone(), quick: arguments.quick };
+    if !arguments.scenario.is_dir() {
+        return Ok((run::find(&arguments.scenario, &overrides, false)?, Vec::new()));
+    }
+    let (manifest, runs) = Results::open(&arguments.scenario)?;
+    let is_changed = manifest.command.iter().any(|word| word == "--set" || word == "--quick");
+    let text = match &manifest.effective_text {
+        None if is_changed => {
+            let message =
+                "options changed the scenario in a way that no text holds; give the scenario with these options";
+            return Err(Failure::Usage(format!(
+                "{}: {message}: {}",
+                arguments.scenario.display(),
+                manifest.command.join(" ")
+            )));
+        }
+        text => text.as_ref().unwrap_or(&manifest.scenario_text),
+    };
+    let file = manifest.command.get(2).map(Path::new).filter(|file| file.is_file());
+    let base = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let origin = arguments.scenario.join("scenario.toml");
+    Ok((scenario::parse(&origin.display().to_string(), text, base, &overrides)?, runs))
+}
+
+/// The one cell that has all these values of swept keys, `KEY=VALUE` each; a key may be shortened to its last words.
+fn find_cell<'s>(scenario: &'s Scenario, wanted: &[String]) -> Result<&'s Cell, Failure> {
+    let has = |cell: &Cell, wanted: &str| {
+        let (key, value) = wanted.split_once('=').unwrap_or((wanted, ""));
+        let is_key = |name: &str| name == key || name.strip_suffix(key).is_some_and(|rest| rest.ends_with('.'));
+        cell.parameters.iter().any(|(name, shown)| is_key(name) && shown == value)
+    };
+    let matching: Vec<&Cell> =
+        scenario.cells.iter().filter(|cell| wanted.iter().all(|wanted| has(cell, wanted))).collect();
+    match matching[..] {
+        [cell] => Ok(cell),
+        [] => Err(Failure::Usage(format!(
+            "no cell has {}; {}",
+            wanted.join(" and "),
+            choices(&scenario.cells.iter().collect::<Vec<_>>())
+        ))),
+        _ => Err(Failure::Usage(format!(
+            "a trace is of one run, and {} cells match: add --cell KEY=VALUE; {}",
+            matching.len(),
+            choices(&matching)
+        ))),
+    }
+}
+
+/// The swept keys in which these cells differ, with their values.
+fn choices(cells: &[&Cell]) -> String {
+    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (key, value) in cells.iter().flat_map(|cell| &cell.parameters) {
+        let index = keys.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
+            keys.push((key, Vec::new()));
+            keys.len() - 1
+        });
+        if !keys[index].1.contains(&value.as_str()) {
+            keys[index].1.push(value);
+        }
+    }
+    let several = keys.iter().filter(|(_, values)| values.len() > 1);
+    several.map(|(key, values)| format!("{key} is {}", values.join(" | "))).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a stored run is of the cell and the seed.
+fn is_of(run: &Run, cell: &Cell, seed: u64) -> bool {
+    let has = |(key, value): &(String, String)| run.parameters.get(key) == Some(value);
+    run.seed == seed && run.parameters.len() == cell.parameters.len() && cell.parameters.iter().all(has)
+}
+
+fn summary(arguments: &Trace, cell: &Cell, seed: u64, run: &Run, stored: Option<&Run>) -> String {
+    let parameters: Vec<String> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let same = stored.is_some_and(|stored| stored.digest == run.digest);
+    let same = if same { ", the run of the folder" } else { "" };
+    let files = [("packets", &arguments.pcap), ("events", &arguments.events)];
+    let files = files.iter().filter_map(|(what, file)| Some(format!("{what:8} {}\n", file.as_ref()?.display())));
+    let cell = if parameters.is_empty() { String::new() } else { format!("cell     {}\n", parameters.join(", ")) };
+    format!("{cell}seed     {seed}\n{}digest   {}{same}\n", files.collect::<String>(), run.digest)
+}

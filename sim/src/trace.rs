@@ -1,0 +1,166 @@
+//! What a run that is traced tells: each packet at its hosts, each packet that the network loses, each sender's state.
+//!
+//! A run without a trace pays one comparison per packet.
+
+use crate::packet::{Body, Direction, Packet};
+use crate::super_segment::SuperSegment;
+use crate::tcp::TcpFlow;
+use control::CaState;
+use link::EcnField;
+use transport::{mptcp, quic, tcp};
+use units::{Instant, Rate, Span};
+
+/// Something that happened in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceEvent {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: Traced,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traced {
+    /// A host sends a packet.
+    Sent(TracedPacket),
+    /// A packet reaches its host.
+    Delivered(TracedPacket),
+    /// The network discards a packet: its queue is full or drops early, a link loses it, or its checksum is wrong. `link` is
+    /// the link by its number in the experiment and the direction; none if the receiving host discards it.
+    Lost {
+        /// The packet.
+        packet: TracedPacket,
+        /// Where.
+        link: Option<(usize, Direction)>,
+    },
+    /// The state of a sender, after each acknowledgement and timeout.
+    Sender(TracedSender),
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracedPacket {
+    /// The number of its flow in the experiment.
+    pub flow: u16,
+    /// The connection or subflow of the flow.
+    pub connection: u16,
+    /// The number of its path in the experiment; none if it goes into a tunnel.
+    pub path: Option<usize>,
+    /// Towards the flow's receiver, or back.
+    pub direction: Direction,
+    /// The size with all headers but the link layer's, bytes.
+    pub bytes: u32,
+    /// The ECN field.
+    pub ecn: EcnField,
+    /// The content.
+    pub content: TracedContent,
+}
+
+/// The content of a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TracedContent {
+    /// TCP, towards the receiver: consecutive segments in one packet.
+    Tcp {
+        /// The first segment.
+        first: tcp::Segment,
+        /// How many segments there are.
+        segments: u32,
+        /// Payload of each segment but the last, bytes; 0 if there is one.
+        payload: u32,
+    },
+    /// TCP, towards the sender.
+    TcpAck(tcp::Ack),
+    /// MPTCP, towards the receiver.
+    Mptcp(mptcp::Segment),
+    /// MPTCP, towards the sender.
+    MptcpAck(mptcp::Ack),
+    /// QUIC, towards the receiver.
+    Quic(quic::Packet),
+    /// QUIC, towards the sender.
+    QuicReply(quic::Reply),
+    /// A client's request, by its number.
+    Request(u32),
+    /// A UDP datagram, by its number.
+    Udp(u64),
+    /// A datagram of Ropewalk's tunnel.
+    Tunnel,
+    /// A packet of no flow.
+    Stray,
+}
+
+/// The sizes of a TCP flow's headers, and the most that its receiver announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderSizes {
+    /// IP header, bytes.
+    pub ip: u32,
+    /// IP and TCP headers of a data packet, without the options of MPTCP, bytes.
+    pub tcp: u32,
+    /// MPTCP's option on a data packet, bytes.
+    pub data_option: u32,
+    /// The greatest receive buffer, bytes.
+    pub max_receive_buffer: u64,
+}
+
+/// The state of a sender, or of a subflow's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracedSender {
+    /// The number of the flow in the experiment.
+    pub flow: u16,
+    /// The subflow.
+    pub subflow: u16,
+    /// Congestion window, packets.
+    pub cwnd: u32,
+    /// Slow-start threshold, packets; [`units::INFINITE_SSTHRESH`] if there is none.
+    pub ssthresh: u32,
+    /// Pacing rate, if the controller sets one.
+    pub pacing_rate: Option<Rate>,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// The congestion state; none for QUIC.
+    pub ca_state: Option<CaState>,
+    /// Packets marked lost so far.
+    pub lost: u64,
+    /// Retransmission timeouts so far.
+    pub timeouts: u64,
+}
+
+impl TracedPacket {
+    pub(crate) fn new(packet: &Packet, path: Option<usize>, bytes: u32, ecn: EcnField) -> Self {
+        let content = match packet.body {
+            Body::TcpSegment(segment) => TracedContent::Tcp { first: segment, segments: 1, payload: 0 },
+            Body::TcpSuperSegment(SuperSegment { first, segments, payload }) => {
+                TracedContent::Tcp { first, segments, payload }
+            }
+            Body::TcpAck(ack) => TracedContent::TcpAck(ack),
+            Body::MptcpSegment(segment) => TracedContent::Mptcp(segment),
+            Body::MptcpAck(ack) => TracedContent::MptcpAck(ack),
+            Body::QuicPacket(packet) => TracedContent::Quic(packet),
+            Body::QuicReply(reply) => TracedContent::QuicReply(reply),
+            Body::Request(number) => TracedContent::Request(number),
+            Body::Udp { number, .. } => TracedContent::Udp(number),
+            Body::TunnelDatagram(_) => TracedContent::Tunnel,
+            Body::Stray => TracedContent::Stray,
+        };
+        let &Packet { flow, connection, direction, .. } = packet;
+        Self { flow, connection, path, direction, bytes, ecn, content }
+    }
+}
+
+/// The states of a flow's senders.
+pub(crate) fn senders(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = TracedSender> + '_ {
+    tcp.connection.senders().zip(0..).map(move |(sender, subflow)| TracedSender {
+        flow,
+        subflow,
+        cwnd: sender.decision.cwnd,
+        ssthresh: sender.decision.ssthresh,
+        pacing_rate: sender.decision.pacing_rate,
+        in_flight: sender.in_flight,
+        srtt: sender.srtt,
+        ca_state: sender.ca_state,
+        lost: sender.counters.lost,
+        timeouts: sender.counters.timeouts,
+    })
+}

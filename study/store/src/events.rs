@@ -1,0 +1,75 @@
+//! The table of events of a traced run.
+
+use crate::Error;
+use crate::table::{self, Column, Table};
+use parquet::data_type::ByteArray;
+use std::path::Path;
+
+/// An event: a packet that is sent, delivered or lost, or the state of a sender.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names of columns; docs/reference/results.md describes each")]
+pub struct EventRow {
+    pub time_s: f64,
+    pub event: &'static str,
+    pub flow: Option<String>,
+    pub path: Option<String>,
+    pub connection: Option<u64>,
+    pub direction: Option<&'static str>,
+    pub packet: Option<&'static str>,
+    pub seq: Option<u64>,
+    pub data_seq: Option<u64>,
+    pub ack: Option<u64>,
+    pub bytes: Option<u64>,
+    pub ecn: Option<&'static str>,
+    pub link: Option<String>,
+    pub cwnd_packets: Option<u64>,
+    pub ssthresh_packets: Option<u64>,
+    pub pacing_mbps: Option<f64>,
+    pub in_flight_packets: Option<u64>,
+    pub srtt_ms: Option<f64>,
+    pub congestion_state: Option<&'static str>,
+    pub lost_packets: Option<u64>,
+    pub timeouts: Option<u64>,
+}
+
+/// Writes events into a Parquet file, a row group for each of the `groups`.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_events(path: &Path, groups: impl Iterator<Item = Vec<EventRow>>) -> Result<(), Error> {
+    table::write(path, &to_table(&[]), groups.map(|rows| to_table(&rows)))
+}
+
+fn to_table(rows: &[EventRow]) -> Table {
+    let counts = |value: fn(&EventRow) -> Option<u64>| {
+        Column::Counts(rows.iter().map(|row| value(row).and_then(|count| i64::try_from(count).ok())).collect())
+    };
+    let numbers = |value: fn(&EventRow) -> Option<f64>| Column::Numbers(rows.iter().map(value).collect());
+    let texts = |value: fn(&EventRow) -> Option<&str>| {
+        Column::Texts(rows.iter().map(|row| value(row).map(ByteArray::from)).collect())
+    };
+    let columns = [
+        ("time_s", numbers(|row| Some(row.time_s))),
+        ("event", texts(|row| Some(row.event))),
+        ("flow", texts(|row| row.flow.as_deref())),
+        ("path", texts(|row| row.path.as_deref())),
+        ("connection", counts(|row| row.connection)),
+        ("direction", texts(|row| row.direction)),
+        ("packet", texts(|row| row.packet)),
+        ("seq", counts(|row| row.seq)),
+        ("data_seq", counts(|row| row.data_seq)),
+        ("ack", counts(|row| row.ack)),
+        ("bytes", counts(|row| row.bytes)),
+        ("ecn", texts(|row| row.ecn)),
+        ("link", texts(|row| row.link.as_deref())),
+        ("cwnd_packets", counts(|row| row.cwnd_packets)),
+        ("ssthresh_packets", counts(|row| row.ssthresh_packets)),
+        ("pacing_mbps", numbers(|row| row.pacing_mbps)),
+        ("in_flight_packets", counts(|row| row.in_flight_packets)),
+        ("srtt_ms", numbers(|row| row.srtt_ms)),
+        ("congestion_state", texts(|row| row.congestion_state)),
+        ("lost_packets", counts(|row| row.lost_packets)),
+        ("timeouts", counts(|row| row.timeouts)),
+    ];
+    Table { columns: columns.map(|(name, column)| (name.to_owned(), column)).into() }
+}

@@ -1,0 +1,142 @@
+//! The events of a run as rows of a table.
+
+use scenario::model::{Experiment, FlowKind};
+use sim::{Direction, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
+use std::collections::BTreeMap;
+use store::EventRow;
+use transport::tcp::SegmentKind;
+use units::{INFINITE_SSTHRESH, Span};
+
+/// Makes rows of events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    flows: Vec<String>,
+    /// The paths of a flow's subflows.
+    subflows: Vec<Vec<String>>,
+    paths: Vec<String>,
+    links: Vec<String>,
+    /// The latest state of each sender: one that has not changed is no row.
+    senders: BTreeMap<(u16, u16), TracedSender>,
+}
+
+impl Events {
+    pub(crate) fn new(experiment: &Experiment) -> Self {
+        let path = |index: usize| experiment.paths[index].name.clone();
+        let subflows = experiment.flows.iter().map(|flow| match &flow.kind {
+            FlowKind::Tcp { multipath: Some(multipath), .. } => {
+                multipath.subflows.iter().map(|subflow| path(subflow.path)).collect()
+            }
+            _ => Vec::new(),
+        });
+        Self {
+            flows: experiment.flows.iter().map(|flow| flow.name.clone()).collect(),
+            subflows: subflows.collect(),
+            paths: (0..experiment.paths.len()).map(path).collect(),
+            links: experiment.links.iter().map(|link| link.name.clone()).collect(),
+            senders: BTreeMap::new(),
+        }
+    }
+
+    /// The rows of these events.
+    pub(crate) fn rows(&mut self, events: &[TraceEvent]) -> Vec<EventRow> {
+        events.iter().filter_map(|event| self.row(event)).collect()
+    }
+
+    fn row(&mut self, TraceEvent { at, what }: &TraceEvent) -> Option<EventRow> {
+        let row = match what {
+            Traced::Sent(packet) => self.packet("sent", packet),
+            Traced::Delivered(packet) => self.packet("delivered", packet),
+            Traced::Lost { packet, link } => EventRow { link: self.link(*link), ..self.packet("lost", packet) },
+            Traced::Sender(sender) => self.sender(sender)?,
+        };
+        Some(EventRow { time_s: at.as_secs_f64(), ..row })
+    }
+
+    fn link(&self, link: Option<(usize, Direction)>) -> Option<String> {
+        let (link, direction) = link?;
+        let name = self.links.get(link)?;
+        Some(if direction == Direction::Forward { name.clone() } else { format!("{name} reverse") })
+    }
+
+    fn packet(&self, event: &'static str, packet: &TracedPacket) -> EventRow {
+        let (kind, seq, data_seq, ack) = describe(&packet.content);
+        EventRow {
+            event,
+            flow: self.flows.get(usize::from(packet.flow)).cloned(),
+            path: packet.path.and_then(|path| self.paths.get(path)).cloned(),
+            connection: Some(u64::from(packet.connection)),
+            direction: Some(if packet.direction == Direction::Forward { "forward" } else { "reverse" }),
+            packet: Some(kind),
+            seq,
+            data_seq,
+            ack,
+            bytes: Some(u64::from(packet.bytes)),
+            ecn: Some(match packet.ecn {
+                link::EcnField::NotEct => "not-ect",
+                link::EcnField::Ect0 => "ect0",
+                link::EcnField::Ect1 => "ect1",
+                link::EcnField::Ce => "ce",
+            }),
+            ..EventRow::default()
+        }
+    }
+
+    /// The state of a sender, if it has changed.
+    fn sender(&mut self, sender: &TracedSender) -> Option<EventRow> {
+        let key = (sender.flow, sender.subflow);
+        if self.senders.insert(key, *sender) == Some(*sender) {
+            return None;
+        }
+        let path = self.subflows.get(usize::from(sender.flow)).and_then(|paths| paths.get(usize::from(sender.subflow)));
+        Some(EventRow {
+            event: "state",
+            flow: self.flows.get(usize::from(sender.flow)).cloned(),
+            path: path.cloned(),
+            connection: Some(u64::from(sender.subflow)),
+            cwnd_packets: Some(u64::from(sender.cwnd)),
+            ssthresh_packets: (sender.ssthresh != INFINITE_SSTHRESH).then_some(u64::from(sender.ssthresh)),
+            pacing_mbps: sender.pacing_rate.map(units::Rate::as_mbps),
+            in_flight_packets: Some(u64::from(sender.in_flight)),
+            srtt_ms: (sender.srtt > Span::ZERO).then(|| sender.srtt.as_millis_f64()),
+            congestion_state: sender.ca_state.map(|state| match state {
+                control::CaState::Open => "open",
+                control::CaState::Disorder => "disorder",
+                control::CaState::Cwr => "cwr",
+                control::CaState::Recovery => "recovery",
+                control::CaState::Loss => "loss",
+            }),
+            lost_packets: Some(sender.lost),
+            timeouts: Some(sender.timeouts),
+            ..EventRow::default()
+        })
+    }
+}
+
+/// What a packet is, its number, that of its data in an MPTCP connection, and what it acknowledges: segments.
+fn describe(content: &TracedContent) -> (&'static str, Option<u64>, Option<u64>, Option<u64>) {
+    let segment = |segment: &transport::tcp::Segment| match segment.kind {
+        SegmentKind::Syn => "syn",
+        SegmentKind::HandshakeAck => "handshake-ack",
+        SegmentKind::Data if segment.retransmission => "retransmission",
+        SegmentKind::Data => "data",
+        SegmentKind::WindowProbe => "window-probe",
+    };
+    match content {
+        TracedContent::Tcp { first, .. } => (segment(first), Some(first.seq), None, None),
+        TracedContent::TcpAck(ack) => (if ack.syn { "syn-ack" } else { "ack" }, None, None, Some(ack.ack)),
+        TracedContent::Mptcp(whole) => {
+            let kind = if whole.copy { "copy" } else { segment(&whole.tcp) };
+            let data = (whole.tcp.kind == SegmentKind::Data).then_some(whole.data_seq);
+            (kind, Some(whole.tcp.seq), data, None)
+        }
+        TracedContent::MptcpAck(ack) => {
+            (if ack.tcp.syn { "syn-ack" } else { "ack" }, None, Some(ack.data_ack), Some(ack.tcp.ack))
+        }
+        TracedContent::Quic(packet) => ("quic", Some(packet.number), None, None),
+        TracedContent::QuicReply(_) => ("quic-ack", None, None, None),
+        TracedContent::Request(number) => ("request", Some(u64::from(*number)), None, None),
+        TracedContent::Udp(number) => ("datagram", Some(*number), None, None),
+        TracedContent::Tunnel => ("tunnel-datagram", None, None, None),
+        TracedContent::Stray => ("stray", None, None, None),
+    }
+}

@@ -1,0 +1,105 @@
+//! Traces of a simulated run: its packets as pcapng, its events as a table.
+//!
+//! A run is deterministic, so a run of a study can be repeated with all of its packets in view. [`trace`] does so: its
+//! record has the same digest as the run without a trace. Both files are written while the run goes on, so that memory does
+//! not grow with its length.
+
+mod capture;
+mod events;
+mod headers;
+mod options;
+mod streams;
+
+pub use capture::Side;
+
+use capture::Capture;
+use events::Events;
+use record::Run;
+use scenario::model::Experiment;
+use sim::Simulation;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use units::Span;
+
+/// How far a run advances between two writes.
+const STEP: Span = Span::from_millis(100);
+
+/// What is written of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outputs<'a> {
+    /// The packets at one side of the network, as pcapng.
+    pub pcap: Option<&'a Path>,
+    /// The side at which packets are captured.
+    pub side: Side,
+    /// Whether packets are written with their payload, which is zeros; otherwise their headers alone.
+    pub has_payload: bool,
+    /// The table of events, as Parquet.
+    pub events: Option<&'a Path>,
+}
+
+/// Why there is no trace.
+#[derive(Debug)]
+pub enum Error {
+    /// The simulator refuses the experiment.
+    Simulation(sim::Error),
+    /// A file cannot be written.
+    Store(store::Error),
+    /// The capture cannot be written.
+    Capture(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Simulation(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Capture(error) => f.write_str(error),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Runs an experiment with a seed, and writes its packets and events. Gives its record.
+///
+/// # Errors
+/// The simulator does not know an algorithm or a parameter, or a file cannot be written.
+pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Result<Run, Error> {
+    let mut simulation = Simulation::new(experiment, seed).map_err(Error::Simulation)?;
+    simulation.trace();
+    let failed = |path: &Path, error: io::Error| Error::Capture(format!("cannot write {}: {error}", path.display()));
+    let mut capture = match outputs.pcap {
+        Some(path) => {
+            let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+            let capture = Capture::new(file, experiment, &simulation, outputs.side, outputs.has_payload);
+            Some((path, capture.map_err(|error| failed(path, error))?))
+        }
+        None => None,
+    };
+    let (mut events, mut failure) = (Events::new(experiment), None);
+    let mut is_over = false;
+    let mut groups = std::iter::from_fn(|| {
+        if is_over || failure.is_some() {
+            return None;
+        }
+        let until = simulation.now() + STEP;
+        is_over = until >= simulation.end();
+        simulation.run_until(until);
+        let trace = simulation.take_trace();
+        if let Some((path, capture)) = &mut capture
+            && let Err(error) = capture.write(&trace)
+        {
+            failure = Some(failed(path, error));
+        }
+        Some(events.rows(&trace))
+    });
+    match outputs.events {
+        Some(path) => store::write_events(path, &mut groups).map_err(Error::Store)?,
+        None => groups.by_ref().for_each(drop),
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(simulation.finish()),
+    }
+}
