@@ -89,7 +89,7 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
         Some(text) => Ok(text.trim()),
         None => Err(ModelError::Metadata(
             key,
-            "is missing; `ropewalk.learning.metadata` makes the keys that docs/how-to/learn-a-policy.md lists"
+            "is missing; `ropewalk.learning.metadata` makes the keys that docs/reference/policies.md lists"
                 .to_owned(),
         )),
     };

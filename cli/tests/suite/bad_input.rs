@@ -36,7 +36,7 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     (
         "a policy that is no model",
         3,
-        "docs/how-to/learn-a-policy.md says what the file of `policy` may contain",
+        "docs/reference/policies.md says what the file of `policy` may contain",
         &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion={ name = \"policy\", file = \"good.toml\" }"],
     ),
     ("a --set of an unknown key", 3, "speed", &["run", "{dir}/good.toml", "--set", "path.one.speed=1mbit"]),

@@ -154,7 +154,7 @@ fn unknown_algorithm<'a>(
 /// A parameter that the algorithm does not have, or out of its range.
 fn bad_parameter(error: &ParamError, choice: &Spanned<NameOrTable>, entry: &str, list: &str) -> Diagnostic {
     let help = match error.key.as_str() {
-        FILE => format!("docs/how-to/learn-a-policy.md says what the file of `{entry}` may contain"),
+        FILE => format!("docs/reference/policies.md says what the file of `{entry}` may contain"),
         _ => format!("`ropewalk list {list} {entry}` shows its parameters"),
     };
     Diagnostic::new(choice.span(), format!("{entry}: {error}")).with_help(help)
