@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    /// Sets the client up, and the server if it is not yet, as docs/tunnel/set-up.md says.
+    /// Sets the client up, and the server if it is not yet, as docs/tunnel/setup.md says.
     pub(crate) fn set_up(&self) {
         let is_there = self.server.succeeds("ropewalk setup server --list");
         let verb = if is_there { "--add client1" } else { "--yes" };
