@@ -1,12 +1,12 @@
-//! Checks that each row of the table of docs/explanation/security.md, who can do what, names what holds it: tests, or queries of the
-//! symbolic model.
+//! Checks that each row of the tables of docs/explanation/security.md, who can do what, names what holds it: tests, or queries of
+//! the symbolic model.
 
 use super::Source;
 
 const PAGE: &str = "docs/explanation/security.md";
 const HEADING: &str = "## Who can do what";
 
-/// Findings in the table: rows whose last cell names nothing, and names of nothing.
+/// Findings in the tables: rows whose last cell names nothing, and names of nothing.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
         return vec![format!("{PAGE} is missing")];
@@ -28,7 +28,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<String> {
 fn rows(page: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(page.lines()).skip_while(|(_, line)| *line != HEADING).skip(1);
     let section = lines.take_while(|(_, line)| !line.starts_with("## "));
-    section.filter(|(_, line)| line.starts_with('|') && !line.starts_with("|---") && !line.starts_with("| who |"))
+    section.filter(|(_, line)| line.starts_with('|') && !line.starts_with("|---") && !line.starts_with("| claim |"))
 }
 
 /// Whether a file has a test, or a model a query, of this name. Queries are named by comments, `(* NAME: ... *)`.
@@ -46,16 +46,16 @@ mod tests {
 
     #[test]
     fn a_row_without_a_test_and_a_test_that_does_not_exist_are_findings() {
-        let page = "## Who can do what\n\n| who | claim | held by |\n|---|---|---|\n| a | b | `holds` |\n| a | c | |\n\
-                    | a | d | `secrecy`, `gone` |\n\n## Else\n\n| x |\n";
+        let page = "## Who can do what\n\n### A\n\n| claim | tests |\n|---|---|\n| b | `holds` |\n| c | |\n\n### B\n\n\
+                    | claim | tests |\n|---|---|\n| d | `secrecy`, `gone` |\n\n## Else\n\n| x |\n";
         let source = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
         let sources =
             [source(PAGE, page), source("a.rs", "fn holds() {}"), source("m.pv", "(* secrecy: of the payload *)")];
         assert_eq!(
             check(&sources),
             [
-                "docs/explanation/security.md:6: the last cell names no test in backticks",
-                "docs/explanation/security.md:7: there is no test or query `gone`"
+                "docs/explanation/security.md:8: the last cell names no test in backticks",
+                "docs/explanation/security.md:14: there is no test or query `gone`"
             ]
         );
     }
