@@ -30,6 +30,10 @@ const fn study(name: &'static str, command: &'static str) -> Study {
     Study { name, command, only_by_name: false }
 }
 
+const fn on_kernel(name: &'static str, command: &'static str) -> Study {
+    Study { only_by_name: true, ..study(name, command) }
+}
+
 const STUDIES: &[Study] = &[
     study("evaluate", "evaluate discern bbr-path bbr3-draft copa prague cubic"),
     study("parts", PARTS),
@@ -41,11 +45,13 @@ const STUDIES: &[Study] = &[
     study("path-control", "run scenarios/studies/path-control.toml"),
     study("wide-area", "run scenarios/studies/wide-area.toml"),
     study("ablation", "run scenarios/studies/ablation.toml"),
+    study("reordering", "run scenarios/tunnel/reordering.toml"),
+    study("beside", "run scenarios/tunnel/tunnel-and-cubic.toml"),
+    study("program", "run scenarios/multipath/discern-kernel.toml"),
     study("sample", "run scenarios/studies/open-question-sample.toml --set duration=20s"),
-    Study {
-        only_by_name: true,
-        ..study("kernel", "run scenarios/studies/open-question-sample.toml --on netns --set duration=20s")
-    },
+    on_kernel("kernel", "run scenarios/studies/open-question-sample.toml --on netns --set duration=20s"),
+    on_kernel("kernel-beside", "run scenarios/tunnel/tunnel-and-cubic.toml --on netns --jobs 1"),
+    on_kernel("kernel-program", "run scenarios/multipath/discern-kernel.toml --on netns --jobs 1"),
 ];
 
 /// `discern` and, of each of its parts, itself without it, at the questions that these parts are for.
@@ -132,7 +138,7 @@ fn program(options: &Options) -> Result<String, String> {
     if let Some(program) = &options.program {
         return Ok(program.clone());
     }
-    shell::run("cargo build --locked --release --package ropewalk --features lab")?;
+    shell::run("cargo build --locked --release --package ropewalk --features kernel,lab")?;
     Ok(shell::target().join("release/ropewalk").display().to_string())
 }
 

@@ -52,6 +52,21 @@ pub(super) const TABLES: &[Table] = &[
         make: |results| pivot(results, &[("ablation", 1, "", ""), ("ablation", 2, ", ", "")]),
     },
     Table {
+        name: "reordering",
+        studies: &["reordering"],
+        make: |results| pivot(results, &[("reordering", 1, "", "")]),
+    },
+    Table {
+        name: "beside",
+        studies: &["kernel-beside", "beside"],
+        make: |results| beside(results, "kernel-beside", "beside"),
+    },
+    Table {
+        name: "program",
+        studies: &["kernel-program", "program"],
+        make: |results| beside(results, "kernel-program", "program"),
+    },
+    Table {
         name: "kernel",
         studies: &["kernel", "sample"],
         make: |results| pivot(results, &[("kernel", 1, "", ""), ("sample", 1, " (", ")")]),
@@ -232,6 +247,11 @@ fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
         }
         seen
     })
+}
+
+/// What a flow under test gets and what the flow next to it gets, on a kernel and, in brackets, simulated.
+fn beside(results: &Results, kernel: &str, simulated: &str) -> Result<String, String> {
+    pivot(results, &[(kernel, 1, "", ""), (kernel, 2, ", ", ""), (simulated, 1, " (", ""), (simulated, 2, ", ", ")")])
 }
 
 /// Rows and columns of reports' tables. A cell has the value of each table, between what stands before and after it.
