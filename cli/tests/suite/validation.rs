@@ -1,4 +1,5 @@
-//! The shipped comparison with Linux keeps what it has reached. docs/evidence/validation.md names the cells that miss, and why.
+//! The shipped comparison with Linux keeps what it has reached. docs/evidence/validation/linux-6.1.md names the cells that
+//! deviate, and why.
 
 use crate::program::{folder, ropewalk};
 use std::path::Path;

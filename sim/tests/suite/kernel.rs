@@ -242,7 +242,8 @@ fn super_segments_in_the_tunnel_are_as_many_as_the_kernels() {
 }
 
 /// Vegas takes what few super-segments in flight wait for, and what the daemon pauses, as a queue: the kernel's three runs with
-/// 100 ms on the other path have 56 to 59 Mbit/s of the first one's 92. A known miss (docs/evidence/validation.md): ours have 18 % less.
+/// 100 ms on the other path have 56 to 59 Mbit/s of the first one's 92. A known deviation: ours have 18 % less
+/// (docs/evidence/validation/ropewalk-tunnel.md).
 #[test]
 fn vegas_leaves_a_third_of_the_fast_path_to_super_segments() {
     let host = ["host.tick=10ms", "duration=21s", "tunnel.bundles=false", RECORDED_CONTROL];
