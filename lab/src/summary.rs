@@ -158,7 +158,7 @@ fn subflows(
             sent_packets: tcp.sent.into(),
             retransmitted_packets: tcp.retransmitted.into(),
             dropped_packets: dropped,
-            drops_per_s: dropped as f64 / active.as_secs_f64(),
+            drops_per_s: Subflow::per_second(dropped, active),
             rtt_ms: rtt,
             srtt_ms: rtt,
             ..Subflow::default()

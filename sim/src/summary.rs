@@ -221,7 +221,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             sent_packets: counters.sent,
             retransmitted_packets: counters.retransmitted,
             dropped_packets: *dropped,
-            drops_per_s: *dropped as f64 / active_time.as_secs_f64(),
+            drops_per_s: Subflow::per_second(*dropped, active_time),
             recoveries: counters.recoveries,
             declared_lost_packets: sender.declared_lost,
             spurious_losses: sender.spurious_losses,

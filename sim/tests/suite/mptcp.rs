@@ -4,7 +4,7 @@ use crate::common::{column, host, links, mean, mptcp, multipath, pipe, run, set_
 use link::PipeConfig;
 use record::Flow;
 use scenario::model::{Experiment, MptcpStack};
-use units::{Rate, Span};
+use units::{Instant, Rate, Span};
 
 fn path(mbit: u64, ms: u64) -> PipeConfig {
     pipe(Rate::from_mbit(mbit), Span::from_millis(ms), 100)
@@ -106,4 +106,13 @@ fn a_receive_buffer_too_small_for_a_segment_is_refused() {
     let refusal = refusal_with(2 * mss - 1).expect("no window");
     assert!(refusal.contains("receive buffer of 2847 bytes") && refusal.contains("segment of 1424"), "{refusal}");
     assert_eq!(refusal_with(2 * mss), None);
+}
+
+/// Its records are numbers, which files can hold.
+#[test]
+fn a_flow_that_starts_after_the_end_has_no_drops_per_second() {
+    let mut experiment = links("cubic", &[path(20, 5), path(20, 5)], 1);
+    mptcp(&mut experiment.flows[0]);
+    experiment.flows[0].start = Instant::ZERO + experiment.duration + Span::from_millis(1);
+    assert_eq!(run(&experiment).subflows.iter().map(|subflow| subflow.drops_per_s).sum::<f64>(), 0.0);
 }

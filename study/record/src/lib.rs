@@ -269,6 +269,14 @@ pub struct Subflow {
     pub srtt_ms: Summary,
 }
 
+impl Subflow {
+    /// Events per second of a time in which a subflow could send; 0 if it had none.
+    #[must_use]
+    pub fn per_second(events: u64, time: units::Span) -> f64 {
+        if time == units::Span::ZERO { 0.0 } else { events as f64 / time.as_secs_f64() }
+    }
+}
+
 /// A distribution in a few numbers; all zero if there were no samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
