@@ -168,20 +168,6 @@ impl Politeness {
         if !has_fallen || !view.round.is_filled(0.7, window.cwnd) {
             // The application's pauses say nothing, nor does a window that is not used: nothing is learnt, and nothing is lost.
             let has_kept_rate = test.has_kept_rate(view);
-            if std::env::var_os("RW_P").is_some() {
-                eprintln!(
-                    "J {:.3} fallen {} ({:.0}->{:.0}) filled {} kept {} owner {:?} base {:.1} left {:.2}",
-                    view.now.0 as f64 / 1e9,
-                    has_fallen,
-                    test.load.in_flight,
-                    view.round.load().in_flight,
-                    view.round.is_filled(0.7, window.cwnd),
-                    test.has_kept_rate(view),
-                    test.owner(view),
-                    view.delay.base() * 1e3,
-                    test.left
-                );
-            }
             if !has_fallen || !has_kept_rate {
                 window.restore(test.cwnd);
             }

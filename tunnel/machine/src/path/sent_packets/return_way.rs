@@ -14,17 +14,24 @@ const FIRST: u32 = 1 << 31;
 pub(in crate::path) struct ReturnWay {
     /// What is added to a delay to have [`FIRST`] for that of the first acknowledgement.
     offset: Option<u32>,
+    /// The latest acknowledgement: when it came, when it was sent by the peer's clock, its delay.
+    latest: Option<(Instant, u32, Span)>,
     least: WindowedMin,
 }
 
 impl ReturnWay {
-    /// How much longer this acknowledgement took than the fastest of the last 10 s.
+    /// How much longer this acknowledgement took than the fastest of the last 10 s. One that has overtaken others, of which the
+    /// next one to come was sent before it, does not count: its delay is not that of an empty queue.
     pub(super) fn queueing(&mut self, now: Instant, ack: &Ack) -> Span {
         let sent = ack.receive_timestamp_us.wrapping_add(ack.ack_delay_us);
         let delay = ((now.0 / 1000) as u32).wrapping_sub(sent);
         let offset = *self.offset.get_or_insert(FIRST.wrapping_sub(delay));
         let delay = Span::from_micros(u64::from(delay.wrapping_add(offset)));
-        self.least.update(MEMORY, now, delay);
+        if let Some((came, latest_sent, latest)) = self.latest.replace((now, sent, delay))
+            && sent.wrapping_sub(latest_sent) < FIRST
+        {
+            self.least.update(MEMORY, came, latest);
+        }
         delay.saturating_sub(self.least.get())
     }
 }
@@ -47,7 +54,22 @@ mod tests {
                 way.queueing(Instant::ZERO + Span::from_millis(at_ms), &ack).as_millis()
             };
             assert_eq!([queueing(100, 20), queueing(200, 50), queueing(300, 10), queueing(400, 50)], [0, 30, 0, 40]);
-            assert_eq!(queueing(20_500, 50), 0, "the least of 20 s ago is forgotten");
+            let after_long = [queueing(20_500, 50), queueing(20_600, 50)];
+            assert_eq!(after_long, [40, 0], "the least of 20 s ago is forgotten");
         }
+    }
+
+    /// An acknowledgement that skips the delay of 20 ms comes before those that were sent up to 20 ms before it.
+    #[test]
+    fn an_acknowledgement_that_overtakes_others_is_not_the_fastest() {
+        let mut way = ReturnWay::default();
+        let mut queueing = |at_ms: u64, delay_ms: u64| {
+            let receive_timestamp_us = ((at_ms - delay_ms) * 1000) as u32;
+            let ranges = AckRanges::default();
+            let ack = Ack { path: 0, largest: 0, ack_delay_us: 0, receive_timestamp_us, ce_count: 0, ranges };
+            way.queueing(Instant::ZERO + Span::from_millis(at_ms), &ack).as_millis()
+        };
+        let delays = [(100, 20), (101, 20), (102, 1), (102, 20), (103, 20), (104, 25), (105, 20)];
+        assert_eq!(delays.map(|(at, delay)| queueing(at, delay)), [0, 0, 0, 0, 0, 5, 0]);
     }
 }
