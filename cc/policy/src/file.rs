@@ -89,8 +89,7 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
         Some(text) => Ok(text.trim()),
         None => Err(ModelError::Metadata(
             key,
-            "is missing; `ropewalk.learning.metadata` makes the keys that docs/reference/policies.md lists"
-                .to_owned(),
+            "is missing; `ropewalk.learning.metadata` makes the keys that docs/reference/policies.md lists".to_owned(),
         )),
     };
     let count = |key: &'static str, max: usize| {

@@ -49,6 +49,7 @@ impl SentPackets {
         outcomes: &mut FragmentOutcomes,
     ) -> Option<AckedPackets> {
         let largest = self.decode(ack.largest)?;
+        self.return_way.on_ack(ack);
         let mut progress = AckInProgress {
             now,
             ack,

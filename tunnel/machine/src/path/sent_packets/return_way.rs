@@ -14,26 +14,37 @@ const FIRST: u32 = 1 << 31;
 pub(in crate::path) struct ReturnWay {
     /// What is added to a delay to have [`FIRST`] for that of the first acknowledgement.
     offset: Option<u32>,
-    /// The latest acknowledgement: when it came, when it was sent by the peer's clock, its delay.
+    /// The latest acknowledgement with a sample, until the next one has come: when it came, when it was sent by the peer's
+    /// clock, its delay.
     latest: Option<(Instant, u32, Span)>,
     least: WindowedMin,
 }
 
 impl ReturnWay {
-    /// How much longer this acknowledgement took than the fastest of the last 10 s. One that has overtaken others, of which the
-    /// next one to come was sent before it, does not count: its delay is not that of an empty queue.
+    /// An acknowledgement has come. If it was sent before the latest one, that one has overtaken it, and does not count: its
+    /// delay is not that of an empty queue.
+    pub(super) fn on_ack(&mut self, ack: &Ack) {
+        if let Some((came, latest_sent, delay)) = self.latest.take()
+            && sent(ack).wrapping_sub(latest_sent) < FIRST
+        {
+            self.least.update(MEMORY, came, delay);
+        }
+    }
+
+    /// How much longer this acknowledgement took than the fastest of the last 10 s.
     pub(super) fn queueing(&mut self, now: Instant, ack: &Ack) -> Span {
-        let sent = ack.receive_timestamp_us.wrapping_add(ack.ack_delay_us);
+        let sent = sent(ack);
         let delay = ((now.0 / 1000) as u32).wrapping_sub(sent);
         let offset = *self.offset.get_or_insert(FIRST.wrapping_sub(delay));
         let delay = Span::from_micros(u64::from(delay.wrapping_add(offset)));
-        if let Some((came, latest_sent, latest)) = self.latest.replace((now, sent, delay))
-            && sent.wrapping_sub(latest_sent) < FIRST
-        {
-            self.least.update(MEMORY, came, latest);
-        }
+        self.latest = Some((now, sent, delay));
         delay.saturating_sub(self.least.get())
     }
+}
+
+/// When an acknowledgement was sent, microseconds of the peer's clock.
+fn sent(ack: &Ack) -> u32 {
+    ack.receive_timestamp_us.wrapping_add(ack.ack_delay_us)
 }
 
 #[cfg(test)]
@@ -51,6 +62,7 @@ mod tests {
                 let receive_timestamp_us = sent.wrapping_add(clock_offset).wrapping_sub(300);
                 let ranges = AckRanges::default();
                 let ack = Ack { path: 0, largest: 0, ack_delay_us: 300, receive_timestamp_us, ce_count: 0, ranges };
+                way.on_ack(&ack);
                 way.queueing(Instant::ZERO + Span::from_millis(at_ms), &ack).as_millis()
             };
             assert_eq!([queueing(100, 20), queueing(200, 50), queueing(300, 10), queueing(400, 50)], [0, 30, 0, 40]);
@@ -67,6 +79,7 @@ mod tests {
             let receive_timestamp_us = ((at_ms - delay_ms) * 1000) as u32;
             let ranges = AckRanges::default();
             let ack = Ack { path: 0, largest: 0, ack_delay_us: 0, receive_timestamp_us, ce_count: 0, ranges };
+            way.on_ack(&ack);
             way.queueing(Instant::ZERO + Span::from_millis(at_ms), &ack).as_millis()
         };
         let delays = [(100, 20), (101, 20), (102, 1), (102, 20), (103, 20), (104, 25), (105, 20)];
