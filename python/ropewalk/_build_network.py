@@ -17,59 +17,72 @@ class FatTree:
     """
 
     k: int
-    """Ports of a switch: 2, 4, 6 ... 16."""
+    """Ports of a switch: an even number from 2 to 16. There are k^3/4 hosts: 16 with `k = 4`, 128 with `k = 8`."""
     corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`).
+    """Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its path, and
+    the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it. Default: `"0%"`.
     """
     delay: Time | None = None
-    """Propagation delay, one way."""
+    """Propagation delay, one way. Default: `"0s"`."""
     draw: int | None = None
-    """Who sends to whom, and the paths, are drawn from this number. Default: 1."""
+    """Number from which the destinations and the paths are drawn. Default: 1."""
     duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
+    """Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`."""
     grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
+    """Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and 5.4.5): `{
+    period = "5ms", request = "8ms" }`. Default: none.
+    """
     jitter: Jitter | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
-    distribution = "normal", correlation = "25%", reorder = true }.
+    """A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{ span =
+    "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
     """
     local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once."""
+    """The queue is in the sending host. A flow that goes straight onto the path then notices its drops at once; the
+    socket of a tunnel does not. Default: `false`.
+    """
     loss: Loss | None = None
-    """Loss on the wire."""
+    """A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad =
+    "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
+    """
     mtu: Size | None = None
-    """Largest packet, IP header included."""
+    """Largest packet, IP header included. Default: `"1500b"`."""
     overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b"."""
+    """Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default: `"0b"`."""
     paths: int | None = None
-    """Paths of a connection, each drawn as by ECMP: MPTCP has a subflow over each, TCP takes the first. Default: 1."""
+    """Paths of the connection of each host, drawn among the paths of equal cost as by ECMP. MPTCP has a subflow over
+    each; TCP takes the first. Default: 1.
+    """
     policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
+    """A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate = "20mbit",
+    burst = "100kB" }`. Default: none.
+    """
     queue: Queue | None = None
-    """The queue in front of the transmitter."""
+    """The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets."""
     rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
+    """Transmission rate. Without it the link is never the bottleneck. Default: no limit."""
     rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
+    """Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk starts at
+    `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`. Default: none.
     """
     reorder: Reorder | None = None
-    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
-    "25%", correlation = "50%", gap = 5 }.
+    """Share of the packets sent without the delay of the link, which therefore overtake packets ahead of them. Needs
+    a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%", gap = 5 }`. Default:
+    `"0%"`.
     """
     slot: Slot | None = None
-    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
-    }.
+    """Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }`. Default: none.
     """
     trace: str | None = None
-    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
-    names a column.
+    """Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column of a CSV
+    file. Default: none.
     """
     trace_offset: TraceOffset | None = None
-    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
+    """Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of the
+    trace, once per link. A trace repeats for ever. Default: `"0s"`.
+    """
     wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+    """Largest number of packets on the wire at once (netem's `limit`). Default: no limit."""
 
 
 @dataclass(kw_only=True)
@@ -79,9 +92,11 @@ class Grants:
     """
 
     period: Time
-    """The time between two grants; each carries what the rate carries in it."""
+    """Time between two grants. Grants come at multiples of it. Each carries as much as the rate carries in this
+    time, for packets that wait before it.
+    """
     request: Time
-    """The time from the arrival of a packet at an idle device until a grant can carry it."""
+    """Time from the arrival of a packet at an idle device until a grant can carry it."""
 
 
 @dataclass(kw_only=True)
@@ -89,11 +104,15 @@ class Handover:
     """Hand-overs of a low-orbit satellite: a short outage, then another delay."""
 
     period: Time
-    """The time between two hand-overs, and until the first."""
+    """Time between two handovers, and until the first one."""
     delay: Sequence[Time] | None = None
-    """The least and the greatest delay: after a hand-over it is uniform between them, in both directions."""
+    """Smallest and largest delay. After a handover the delay is uniform between them, in both directions. Default:
+    the delay stays.
+    """
     outage: Time | None = None
-    """The time for which the link is down. Default: 0s."""
+    """Time after each handover during which everything in the link is lost. Either this or `delay` is required.
+    Default: none.
+    """
 
 
 @dataclass(kw_only=True)
@@ -101,13 +120,15 @@ class JitterDistribution:
     """Jitter as netem has it: `delay TIME SPAN CORRELATION distribution NAME`."""
 
     span: Time
-    """How far the delay varies; of a normal distribution the standard deviation."""
+    """How far the delay varies. For a normal distribution it is the standard deviation."""
     correlation: Percent | None = None
-    """Weight of the previous packet's draw in the next one."""
+    """Weight of the draw of the previous packet in the next draw. Default: `"0%"`."""
     distribution: DelayDistribution | None = None
-    """How it varies."""
+    """How the delay varies. Default: `"uniform"`."""
     reorder: bool | None = None
-    """Whether packets overtake others. Default: true."""
+    """Whether packets overtake others, as in netem. `false` keeps the order, as netem does with a rate. Default:
+    true.
+    """
 
 
 @dataclass(kw_only=True)
@@ -117,55 +138,71 @@ class Link:
     name: Name
     """Unique name."""
     corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`). Default: 0%.
+    """Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its path, and
+    the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it. Default: `"0%"`.
     """
     delay: Time | None = None
-    """Propagation delay, one way. Default: 0s."""
+    """Propagation delay, one way. Default: `"0s"`."""
     duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`). Default: 0%."""
+    """Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`."""
     grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
+    """Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and 5.4.5): `{
+    period = "5ms", request = "8ms" }`. Default: none.
+    """
     handover: Handover | None = None
-    """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
+    """Handovers of a low-orbit satellite, in both directions: `{ period = "15s", outage = "80ms", delay = ["20ms",
+    "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
+    """
     jitter: Jitter | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
-    distribution = "normal", correlation = "25%", reorder = true }. Default: 0s.
+    """A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{ span =
+    "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
     """
     local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once. Default: false."""
+    """The queue is in the sending host. A flow that goes straight onto the path then notices its drops at once; the
+    socket of a tunnel does not. Default: `false`.
+    """
     loss: Loss | None = None
-    """Loss on the wire. Default: 0%."""
+    """A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad =
+    "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
+    """
     overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: 0b."""
+    """Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default: `"0b"`."""
     policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
+    """A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate = "20mbit",
+    burst = "100kB" }`. Default: none.
+    """
     queue: Queue | None = None
-    """The queue in front of the transmitter."""
+    """The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets."""
     rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
+    """Transmission rate. Without it the link is never the bottleneck. Default: no limit."""
     rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
+    """Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk starts at
+    `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`. Default: none.
     """
     reorder: Reorder | None = None
-    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
-    "25%", correlation = "50%", gap = 5 }. Default: 0%.
+    """Share of the packets sent without the delay of the link, which therefore overtake packets ahead of them. Needs
+    a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%", gap = 5 }`. Default:
+    `"0%"`.
     """
     reverse: Reverse | None = None
-    """The keys of the reverse direction that differ."""
+    """Keys of the reverse direction that differ from the forward direction: `{ rate = "5mbit" }`. With a `rate` or
+    `trace` of its own, the reverse direction does not take over `grants`, `rate_walk` and `policer`. Default: as
+    forward.
+    """
     slot: Slot | None = None
-    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
-    }.
+    """Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }`. Default: none.
     """
     trace: str | None = None
-    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
-    names a column.
+    """Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column of a CSV
+    file. Default: none.
     """
     trace_offset: TraceOffset | None = None
-    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
+    """Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of the
+    trace, once per link. A trace repeats for ever. Default: `"0s"`.
+    """
     wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+    """Largest number of packets on the wire at once (netem's `limit`). Default: no limit."""
 
 
 @dataclass(kw_only=True)
@@ -175,59 +212,77 @@ class Path:
     name: Name
     """Unique name."""
     corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`). Default: 0%.
+    """Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its path, and
+    the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it. Default: `"0%"`.
     """
     delay: Time | None = None
-    """Propagation delay, one way. Default: 0s."""
+    """Propagation delay, one way. Default: `"0s"`."""
     duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`). Default: 0%."""
+    """Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`."""
     grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
+    """Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and 5.4.5): `{
+    period = "5ms", request = "8ms" }`. Default: none.
+    """
     handover: Handover | None = None
-    """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
+    """Handovers of a low-orbit satellite, in both directions: `{ period = "15s", outage = "80ms", delay = ["20ms",
+    "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
+    """
     jitter: Jitter | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
-    distribution = "normal", correlation = "25%", reorder = true }. Default: 0s.
+    """A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{ span =
+    "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
     """
     links: Sequence[str] | None = None
-    """Names of `[[link]]`s, in the order data packets cross them."""
+    """Names of `[[link]]`s, in the order in which data crosses them: `["eno1", "wan"]`. Without it the path is a
+    link of its own, described by the other keys.
+    """
     local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once. Default: false."""
+    """The queue is in the sending host. A flow that goes straight onto the path then notices its drops at once; the
+    socket of a tunnel does not. Default: `false`.
+    """
     loss: Loss | None = None
-    """Loss on the wire. Default: 0%."""
+    """A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad =
+    "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
+    """
     mtu: Size | None = None
-    """Largest packet, IP header included. Default: 1500b."""
+    """Largest packet, IP header included. Default: `"1500b"`."""
     overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: 0b."""
+    """Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default: `"0b"`."""
     policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
+    """A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate = "20mbit",
+    burst = "100kB" }`. Default: none.
+    """
     queue: Queue | None = None
-    """The queue in front of the transmitter."""
+    """The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets."""
     rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
+    """Transmission rate. Without it the link is never the bottleneck. Default: no limit."""
     rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
+    """Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk starts at
+    `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`. Default: none.
     """
     reorder: Reorder | None = None
-    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
-    "25%", correlation = "50%", gap = 5 }. Default: 0%.
+    """Share of the packets sent without the delay of the link, which therefore overtake packets ahead of them. Needs
+    a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%", gap = 5 }`. Default:
+    `"0%"`.
     """
     reverse: Reverse | None = None
-    """The keys of the reverse direction that differ."""
+    """Keys of the reverse direction that differ from the forward direction: `{ rate = "5mbit" }`. With a `rate` or
+    `trace` of its own, the reverse direction does not take over `grants`, `rate_walk` and `policer`. Default: as
+    forward.
+    """
     slot: Slot | None = None
-    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
-    }.
+    """Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }`. Default: none.
     """
     trace: str | None = None
-    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
-    names a column.
+    """Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column of a CSV
+    file. Default: none.
     """
     trace_offset: TraceOffset | None = None
-    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
+    """Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of the
+    trace, once per link. A trace repeats for ever. Default: `"0s"`.
+    """
     wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+    """Largest number of packets on the wire at once (netem's `limit`). Default: no limit."""
 
 
 @dataclass(kw_only=True)
@@ -235,9 +290,9 @@ class Policer:
     """A token-bucket policer (RFC 2697, `tc police`): drops what exceeds it, and queues nothing."""
 
     burst: Size
-    """The size of the bucket, which is full at first."""
+    """Size of the bucket, which is full at first."""
     rate: BitRate
-    """The rate at which tokens come."""
+    """Rate at which tokens arrive."""
 
 
 @dataclass(kw_only=True)
@@ -245,56 +300,60 @@ class Queue:
     """A queue."""
 
     alpha: float | None = None
-    """PIE, DualPI2: weight of the distance from the target, 1/s. `tc` writes that of PIE in sixteenths. Default:
-    0.125 (pie), 0.16 (dualpi2).
+    """PIE, DualPI2: weight of the distance from the target, 1/s. `tc pie` writes it in sixteenths: 2 is 0.125 here.
+    Default: 0.125; dualpi2 0.16.
     """
     beta: float | None = None
-    """PIE, DualPI2: weight of the change since the last update, 1/s. `tc` writes that of PIE in sixteenths. Default:
-    1.25 (pie), 3.2 (dualpi2).
+    """PIE, DualPI2: weight of the change of the delay, 1/s. `tc pie` writes it in sixteenths: 20 is 1.25 here.
+    Default: 1.25; dualpi2 3.2.
     """
     ce_threshold: Time | None = None
-    """CoDel, FQ-CoDel: mark every ECN-capable packet that waited for longer than this. Default: never."""
+    """CoDel, FQ-CoDel: mark every ECN-capable packet that waited longer than this (the step of DCTCP). Default:
+    never.
+    """
     classic_protection: Percent | None = None
-    """DualPI2: share of the rate that Classic packets have beside a full L4S queue. Default: 10%."""
+    """DualPI2: share of the rate that Classic packets get while the L4S queue is full. Default: `"10%"`."""
     coupling_factor: float | None = None
-    """DualPI2: factor from the base probability, whose square Classic packets meet, to the marking of L4S packets.
-    Default: 2.0.
+    """DualPI2: factor k from the base probability p' to the probability with which L4S packets are marked. Other
+    packets meet the square of p'. Default: 2.
     """
     discipline: Discipline | None = None
     """The queue discipline. Default: droptail."""
     ecn: bool | None = None
-    """Mark ECN-capable packets where the discipline would drop them early. Default: false (droptail), false
-    (drophead), false (codel), false (red), false (pie), true (dualpi2), true (fq-codel), true (cake).
+    """Mark ECN-capable packets when the discipline would drop them early. DualPI2 always does. Default: `false`;
+    dualpi2, fq-codel and cake `true`.
     """
     flows: int | None = None
-    """FQ-CoDel: queues that flows are hashed into. Default: 1024."""
+    """FQ-CoDel: number of queues into which flows are hashed. Default: 1024."""
     hard_drop: bool | None = None
-    """RED: packets that could be marked are dropped above `max`. The recipe for DCTCP has false. Default: true."""
+    """RED with `ecn`: drop packets above `max` (`harddrop` of `tc-red`). With `false` they are marked, as Linux does
+    without that word. The recipe for DCTCP (`max` one packet above `min`) needs `false`. Default: `true`.
+    """
     interval: Time | None = None
-    """CoDel, FQ-CoDel: time in which it must be reached once. Default: 100ms."""
+    """CoDel, FQ-CoDel: the time in which the delay must fall to the target at least once. Default: `"100ms"`."""
     limit: QueueSize | None = None
-    """The limit: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path over
-    this link times that path's round-trip time without queues. Default: "1000p" (droptail), "1000p" (drophead),
-    "1000p" (codel), "1000p" (red), "1000p" (pie), "10000p" (dualpi2), "10240p" (fq-codel), "4194304b" (cake).
+    """Size of the queue: `"100p"`, `"64kB"`, `"50ms"` at the rate of the link (of a trace, its mean), or `"1bdp"`
+    (the bottleneck rate of the first path over this link, times the RTT of that path without queues). Default:
+    `"1000p"`; dualpi2 `"10000p"`, fq-codel `"10240p"`, cake `"4MiB"`.
     """
     max: Size | None = None
-    """RED: always drop or mark above this average."""
+    """RED (required): average queue above which every packet is dropped or marked."""
     min: Size | None = None
-    """RED: no early drop below this average."""
+    """RED (required): average queue below which no packet is dropped early."""
     probability: Percent | None = None
-    """RED: probability at `max`. Default: 2%."""
+    """RED: drop probability at `max`. Default: `"2%"`."""
     quantum: Size | None = None
-    """FQ-CoDel: what a flow may send each round. Default: 1514b."""
+    """FQ-CoDel: bytes that each flow may send per round. Default: `"1514b"`."""
     rtt: Time | None = None
-    """CAKE: the round-trip time it is tuned for. Default: 100ms."""
+    """CAKE: the RTT for which it is tuned. It is the interval of CoDel, and 20 times its target. Default: `"100ms"`."""
     step_thresh: Time | None = None
-    """DualPI2: delay above which every L4S packet is marked. Default: 1ms."""
+    """DualPI2: delay above which every L4S packet is marked. Default: `"1ms"`."""
     target: Time | None = None
-    """CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay; of DualPI2 in the Classic queue. Default: "5ms"
-    (codel), "5ms" (fq-codel), "15ms" (pie), "15ms" (dualpi2).
+    """CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay. For DualPI2 it is that of the Classic queue.
+    Default: `"5ms"`; pie and dualpi2 `"15ms"`.
     """
     tupdate: Time | None = None
-    """PIE, DualPI2: time between two updates of the drop probability. Default: "15ms" (pie), "16ms" (dualpi2)."""
+    """PIE, DualPI2: time between two updates of the drop probability. Default: `"15ms"`; dualpi2 `"16ms"`."""
     weight: float | None = None
     """RED: weight of the newest sample in the average, 0 to 1. Default: 0.002."""
 
@@ -306,13 +365,13 @@ class RateWalk:
     """
 
     deviation: BitRate
-    """The standard deviation of the rate's change in one second."""
+    """Standard deviation of the change of the rate per second."""
     interval: Time
-    """The time between two changes."""
+    """Time between two changes."""
     max: BitRate
-    """The greatest rate."""
+    """Largest rate. The walk is reflected here."""
     min: BitRate
-    """The least rate."""
+    """Smallest rate. The walk is reflected here."""
 
 
 @dataclass(kw_only=True)
@@ -322,9 +381,9 @@ class Reordering:
     share: Percent
     """Share of the packets that are not delayed."""
     correlation: Percent | None = None
-    """Weight of the previous packet's draw in the next one."""
+    """Weight of the draw of the previous packet in the next draw. Default: `"0%"`."""
     gap: int | None = None
-    """Of so many packets in a row at most one skips the delay."""
+    """Among this many packets in a row, at most one skips the delay. Default: 1."""
 
 
 @dataclass(kw_only=True)
@@ -332,51 +391,62 @@ class Reverse:
     """The reverse direction of a link; a key that is not given is that of the forward direction."""
 
     corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`).
+    """Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its path, and
+    the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it. Default: `"0%"`.
     """
     delay: Time | None = None
-    """Propagation delay, one way."""
+    """Propagation delay, one way. Default: `"0s"`."""
     duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
+    """Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`."""
     grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
+    """Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and 5.4.5): `{
+    period = "5ms", request = "8ms" }`. Default: none.
+    """
     jitter: Jitter | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
-    distribution = "normal", correlation = "25%", reorder = true }.
+    """A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{ span =
+    "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
     """
     local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once."""
+    """The queue is in the sending host. A flow that goes straight onto the path then notices its drops at once; the
+    socket of a tunnel does not. Default: `false`.
+    """
     loss: Loss | None = None
-    """Loss on the wire."""
+    """A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad =
+    "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
+    """
     overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b"."""
+    """Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default: `"0b"`."""
     policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
+    """A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate = "20mbit",
+    burst = "100kB" }`. Default: none.
+    """
     queue: Queue | None = None
-    """The queue in front of the transmitter."""
+    """The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets."""
     rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
+    """Transmission rate. Without it the link is never the bottleneck. Default: no limit."""
     rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
+    """Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk starts at
+    `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`. Default: none.
     """
     reorder: Reorder | None = None
-    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
-    "25%", correlation = "50%", gap = 5 }.
+    """Share of the packets sent without the delay of the link, which therefore overtake packets ahead of them. Needs
+    a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%", gap = 5 }`. Default:
+    `"0%"`.
     """
     slot: Slot | None = None
-    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
-    }.
+    """Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }`. Default: none.
     """
     trace: str | None = None
-    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
-    names a column.
+    """Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column of a CSV
+    file. Default: none.
     """
     trace_offset: TraceOffset | None = None
-    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
+    """Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of the
+    trace, once per link. A trace repeats for ever. Default: `"0s"`.
+    """
     wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+    """Largest number of packets on the wire at once (netem's `limit`). Default: no limit."""
 
 
 @dataclass(kw_only=True)
@@ -384,13 +454,13 @@ class Slot:
     """Slots in which packets leave the wire, as netem's `slot` (a Wi-Fi channel, a DOCSIS uplink)."""
 
     min: Time
-    """Least time from the end of a slot to the next one."""
+    """Shortest time from the end of a slot to the next one."""
     bytes: Size | None = None
-    """Bytes after which a slot ends, with the packet that reaches them."""
+    """Bytes after which a slot ends. The packet that reaches them still belongs to the slot. Default: no limit."""
     max: Time | None = None
-    """Greatest time; without it always `min`."""
+    """Longest such time. The time is uniform between the two. Default: `min`."""
     packets: int | None = None
-    """Packets of a slot."""
+    """Packets of a slot. Either this or `bytes` is required. Default: no limit."""
 
 
 QueueSize = str

@@ -15,60 +15,68 @@ class Claim:
     """A claim, and the test that decides it: one of highest, lowest, order, alike, range, ratio."""
 
     of: str
-    """The swept key whose values are compared; or "flow"."""
+    """The swept key whose values are compared, or `"flow"` to compare the flows and subflows of a cell."""
     says: str
-    """The statement, in the source's words."""
+    """The claim in words."""
     value: str
-    """The value that is compared, as in a table."""
+    """The value that is compared, as in a table. It is the mean over the cells and seeds."""
     alike: Sequence[str] | None = None
-    """These differ by at most `within` of their mean."""
+    """Holds if the largest and the smallest of these values differ by at most `within` of their mean."""
     attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
+    """Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a share
+    of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default: none.
     """
     each: str | None = None
     """A swept key for each value of which there is a verdict."""
     expected_failure: str | None = None
-    """Why the claim is known not to hold of some of what it is put to. A failure then counts as an expected one.
+    """Why the claim is known not to hold for some algorithms. A failure is then shown and counted as expected.
     Default: .
     """
     flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
+    """The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default: the
+    first flow.
+    """
     from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
+    """Use only the time from this instant on. The values then come from the time series. A multiple of `sample`.
+    Default: the start of the run.
+    """
     highest: Sequence[str] | None = None
-    """These have the greatest values, in any order."""
+    """Holds if these have the largest values, in any order. A tie counts."""
     lowest: Sequence[str] | None = None
-    """These have the least values, in any order."""
+    """Holds if these have the smallest values, in any order. A tie counts."""
     max: float | None = None
-    """For `range` and `ratio`. Default: no limit."""
+    """With `range` and `ratio`: the upper limit. Default: no limit."""
     min: float | None = None
-    """For `range` and `ratio`. Default: 0."""
+    """With `range` and `ratio`: the lower limit. Default: 0."""
     note: str | None = None
     """A note on the verdict. Default: ."""
     only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
+    """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
+    `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
     """
     or_max: float | None = None
-    """For `ratio`: the claim also holds if the first one's value is this or less."""
+    """With `ratio`: the claim also holds if the first value is at most this."""
     order: Sequence[str] | None = None
-    """Each one's value is at least that of the next."""
+    """Holds if each value is at least as large as the next one."""
     published: str | None = None
-    """The numbers of the source. Default: ."""
+    """The numbers that the source gives. Default: ."""
     range: Sequence[str] | None = None
-    """The value of each of these is `min` or more, `max` or less."""
+    """Holds if each of these values is at least `min` and at most `max`."""
     ratio: Sequence[str] | None = None
-    """The first one's value over the second one's is `min` or more, `max` or less."""
+    """Holds if the first value divided by the second is at least `min` and at most `max`: `["a", "b"]`."""
     source: str | None = None
-    """The source. Default: ."""
+    """Where the claim is published. Default: ."""
     unknown: str | None = None
-    """A swept key that the source does not give. The claim has one verdict: at which of its values it holds."""
+    """A swept key that the source does not give, such as the delay of its paths. The claim then has one verdict: the
+    values of this key at which it holds.
+    """
     until: Time | None = None
-    """Only the time until this instant, from the time series."""
+    """Use only the time until this instant. The values then come from the time series. A multiple of `sample`.
+    Default: the end of the run.
+    """
     within: Percent | None = None
-    """For `alike`: the share of their mean. For `highest`, `lowest` and `order`: values that differ by no more count
-    as equal. Default: 0.
+    """With `alike`: the largest difference, as a share of the mean. With `highest`, `lowest` and `order`: values
+    that differ by at most this share of their mean count as equal. Default: 0.
     """
 
 
@@ -77,9 +85,9 @@ class Column:
     """A value with a label."""
 
     label: str
-    """Heading."""
+    """Heading of the column."""
     value: str
-    """A field of the result of a flow or subflow."""
+    """A value of a flow, of a subflow or of the run."""
     flow: str | None = None
     """The flow or subflow. Default: as the table."""
 
@@ -91,33 +99,47 @@ class Figure:
     """
 
     value: str
-    """Of lines a column of a flow's time series, such as cwnd_packets; else a value as in a table."""
+    """With `lines`: a column of the time series of a flow, such as `"cwnd_packets"`. Otherwise a value as in a
+    table.
+    """
     across: str | None = None
-    """With bars: the swept key whose values are along the axis; or "flow"."""
+    """With `bars`: the swept key along the axis, or `"flow"`."""
     attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
+    """Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a share
+    of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default: none.
     """
     bars: str | None = None
-    """Instead of lines: the swept key whose values are bars; or "flow"."""
+    """Instead of `lines`: one bar for each value of this swept key, or for each `"flow"`. Whiskers are 95 %
+    confidence intervals, dots are single runs.
+    """
     distribution: str | None = None
-    """Instead of lines: the swept key for each value of which there is the distribution over all cells; or "flow"."""
+    """Instead of `lines`: one curve for each value of this swept key, or for each `"flow"`. A curve is the empirical
+    distribution of the value over all cells.
+    """
     flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
+    """The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default: the
+    first flow.
+    """
     from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
+    """Use only the time from this instant on. The values then come from the time series. A multiple of `sample`.
+    Default: the start of the run.
+    """
     lines: str | None = None
-    """The swept key whose values are lines over time; or "flow"."""
+    """A chart over time with one line for each value of this swept key, or for each `"flow"`. There is one chart for
+    each setting of the other swept keys. It shows the first seed of each cell.
+    """
     only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
+    """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
+    `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
     """
     threshold: float | None = None
-    """With a distribution: a value to mark."""
+    """With `distribution`: a value to mark. The figure says how many cells reach it."""
     title: str | None = None
-    """Title. Default: the name of the value."""
+    """Title of the figure. Default: the name of the value."""
     until: Time | None = None
-    """Only the time until this instant, from the time series."""
+    """Use only the time until this instant. The values then come from the time series. A multiple of `sample`.
+    Default: the end of the run.
+    """
 
 
 @dataclass(kw_only=True)
@@ -127,35 +149,41 @@ class Fit:
     """
 
     between: Sequence[str]
-    """The bounds of a search for another one, in the same unit: ["100us", "400us"]."""
+    """Bounds of the search for another constant, in the same unit: `["100us", "400us"]`."""
     chosen: str
-    """The constant, as the file has it: "250us"."""
+    """The constant, as the file has it: `"250us"`."""
     key: str
-    """The key of the constant, as `--set` takes it: "path.*.jitter"."""
+    """The constant, by the key that `--set` takes: `"path.*.jitter"`."""
     says: str
     """What the constant was chosen for."""
     target: float
     """The target."""
     value: str
-    """The value that has a target, as in a table: the mean over the cells and seeds."""
+    """The value that has a target, as in a table. It is the mean over the cells and seeds."""
     within: Percent
-    """How precisely the target is known, as a share of it."""
+    """How precisely the target is known, as a share of it: `"2%"`."""
     attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
+    """Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a share
+    of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default: none.
     """
     flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
+    """The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default: the
+    first flow.
+    """
     from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
+    """Use only the time from this instant on. The values then come from the time series. A multiple of `sample`.
+    Default: the start of the run.
+    """
     only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
+    """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
+    `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
     """
     source: str | None = None
-    """The source of the target. Default: ."""
+    """Where the target is published. Default: ."""
     until: Time | None = None
-    """Only the time until this instant, from the time series."""
+    """Use only the time until this instant. The values then come from the time series. A multiple of `sample`.
+    Default: the end of the run.
+    """
 
 
 @dataclass(kw_only=True)
@@ -163,15 +191,17 @@ class HeatMap:
     """The fixed scale of a heat map."""
 
     even: float | None = None
-    """Instead of a threshold, the value that is even, such as 0.5 of a share: it has no colour, and both sides of it
-    get stronger towards their ends.
+    """Instead of `threshold`: the value without a colour, such as 0.5 of a share. Colours get stronger on both sides
+    of it. Default: none.
     """
     max: float | None = None
-    """The value at the scale's upper end. Default: 1."""
+    """Value at the upper end of the scale. Default: 1."""
     min: float | None = None
-    """The value at the scale's lower end. Default: 0.0."""
+    """Value at the lower end of the scale. Default: 0.0."""
     threshold: float | None = None
-    """The value from which on a cell has another colour."""
+    """Cells below this value, before rounding, have another colour, and a mark in the terminal. The table says how
+    many cells reach it. Default: none.
+    """
 
 
 @dataclass(kw_only=True)
@@ -179,15 +209,15 @@ class Reference:
     """Published or measured values to compare with."""
 
     columns: Sequence[str]
-    """The columns, as the sweep shows their values."""
+    """Labels of the columns, as the sweep shows their values."""
     name: str
-    """Short name."""
+    """Short name, such as `"published"`."""
     rows: Mapping[str, Sequence[float]]
-    """Rows by name, as the sweep shows their values; nan where there is no value."""
+    """A list of values for each label of a row, as the sweep shows it. Write `nan` where there is no value."""
     source: str
-    """The source of the values."""
+    """Where the values are published."""
     unit: str
-    """The unit of the values."""
+    """Unit of the values."""
     note: str | None = None
     """A note on the comparison. Default: ."""
 
@@ -197,30 +227,40 @@ class Table:
     """A table of the report."""
 
     rows: str | Sequence[str]
-    """The swept key whose values are the rows, or several, whose combinations are; or "flow"."""
+    """The swept key whose values are the rows, or `"flow"`. A list of keys makes a row for each combination. There
+    is one table for each setting of the other swept keys.
+    """
     value: str | Sequence[str | Column]
-    """The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
-    columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
+    """The value shown: a number of a flow, of a subflow or of the run, such as `"goodput_mbps"` or `"rtt_ms.p95"`.
+    Without `columns` it may be a list of names and of `{ label, value, flow }`.
     """
     attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
+    """Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a share
+    of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default: none.
     """
     columns: str | None = None
-    """The swept key whose values are the columns; or "flow". Without it the columns are the values."""
+    """The swept key whose values are the columns, or `"flow"`. Default: none; the columns are the values."""
     flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
+    """The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default: the
+    first flow.
+    """
     from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
+    """Use only the time from this instant on. The values then come from the time series. A multiple of `sample`.
+    Default: the start of the run.
+    """
     heat_map: HeatMap | None = None
-    """Small cells with two decimals, coloured on a fixed scale."""
+    """Draws small cells with two decimals, coloured on a fixed scale: `{ min = 0, max = 1, threshold = 0.9 }`.
+    Default: none.
+    """
     only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
+    """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
+    `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
     """
     reference: Sequence[Reference] | None = None
-    """Published or measured values to compare with."""
+    """Published or measured values, shown next to those of the runs. Default: none."""
     title: str | None = None
-    """Title. Default: the name of the value."""
+    """Title of the table. Default: the name of the value."""
     until: Time | None = None
-    """Only the time until this instant, from the time series."""
+    """Use only the time until this instant. The values then come from the time series. A multiple of `sample`.
+    Default: the end of the run.
+    """

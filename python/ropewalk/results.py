@@ -44,8 +44,8 @@ class Estimate:
 
 
 class Results:
-    """The runs of a study. Each table begins with the swept keys, `cell` and `seed`; docs/reference/results.md describes the other
-    columns, whose names end with their unit.
+    """The runs of a study. Each table begins with the swept keys, `cell` and `seed`; docs/reference/results.md has the
+    other columns, whose names end with their unit.
     """
 
     def __init__(self, native: _native.Results) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Scenario"]
 
 
 class Scenario:
-    """An experiment as data: paths, queues, flows, events, sweep, seeds. docs/reference/scenario.md describes every key."""
+    """An experiment as data: paths, queues, flows, events, sweep, seeds. docs/reference/scenario has every key."""
 
     _resolved: _native.Scenario
 

@@ -10,8 +10,10 @@ mod dist;
 mod drill;
 mod kernel;
 mod matrix;
+mod page;
 mod paper;
 mod python;
+mod reference;
 mod release;
 mod sbom;
 mod setup;
@@ -47,6 +49,9 @@ cargo xtask CHORE
                                 run what docs/explanation/algorithm.md measures, into target/paper, and write its tables and figure;
                                 resumable; --quick only prints the tables of short runs, --stored runs nothing;
                                 the study `kernel` needs root and runs only by name
+  reference [--check] [--program FILE]
+                                write the generated parts of docs/reference from what a program with all features says of
+                                itself; --check only says which pages are not current
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
                                 the eBPF programs in virtual machines with Debian's Linux 6.1 and 6.12, or with kernels
                                 of your own (a Debian package or an image)
@@ -120,6 +125,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel-page"] => traces::page(),
         ["kernel-matrix", options @ ..] => matrix::run(options),
         ["paper", options @ ..] => paper::run(options),
+        ["reference", options @ ..] => reference::run(options),
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
         ["deb", options @ ..] => deb::build(options),

@@ -132,6 +132,14 @@ pub(crate) fn output(line: &str) -> Result<String, String> {
     String::from_utf8(printed).map_err(|error| format!("`{line}` printed no text: {error}"))
 }
 
+/// Runs a command line with these variables and returns its standard output and its standard error, whatever its exit code.
+pub(crate) fn output_and_errors(variables: &[(&str, &str)], line: &str) -> Result<(String, String), String> {
+    let output = command(line).envs(variables.iter().copied()).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot run `{line}`: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((text(&output.stdout), text(&output.stderr)))
+}
+
 /// Whether a command line succeeds; its output is discarded.
 pub(crate) fn succeeds(line: &str) -> bool {
     command(line).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())

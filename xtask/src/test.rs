@@ -1,7 +1,7 @@
 //! The tests, in two tiers: `cargo xtask test` for whoever has just cloned the tree, `cargo xtask test --full` for
 //! everything that is checked before a change goes in. Both end with a summary.
 
-use crate::{bpf, kernel, setup, shell, tidy};
+use crate::{bpf, kernel, reference, setup, shell, tidy};
 use binaries::Binary;
 use std::fs;
 use std::path::Path;
@@ -85,6 +85,7 @@ pub(crate) fn full() -> Result<(), String> {
     let documentation = "cargo doc --quiet --workspace --no-deps --all-features --locked";
     timing.part("documentation", || shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], documentation))?;
     let binaries = timing.part("build of the tests", || binaries::build(BUILD))?;
+    timing.part("generated reference", || reference::check(&shell::target().join("debug/ropewalk")))?;
     conclude(&mut timing, |timing, variables, total| {
         let kernel = shell::root().join(kernel::KERNEL);
         let mut variables = variables.to_vec();

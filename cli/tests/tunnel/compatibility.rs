@@ -49,7 +49,8 @@ fn the_keys_of_the_description_are_in_a_kept_configuration() {
         fs::read_dir(FOLDER).unwrap().flatten().flat_map(|version| fs::read_dir(version.path()).unwrap().flatten());
     let kept: String = files.map(|file| fs::read_to_string(file.path()).unwrap()).collect();
     let (tables, _) = description.split_once("## What a reload changes").unwrap();
-    let keys = tables.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let headings = tables.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    let keys = headings.filter_map(|heading| heading.rsplit('.').next());
     let missing: Vec<_> = keys.filter(|key| !kept.contains(&format!("{key} ="))).collect();
     // A key of the configuration itself, which every-key.toml has in a file.
     assert_eq!(missing, ["private-key"], "a new key belongs into the folder of the version that brings it");

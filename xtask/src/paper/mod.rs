@@ -3,11 +3,10 @@
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`. Each study has a folder below `--results`, and an interrupted
 //! one goes on where it was.
 
-mod page;
 mod results;
 mod tables;
 
-use crate::shell;
+use crate::{page, shell};
 use results::Results;
 use std::fs;
 
@@ -122,7 +121,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
                 eprintln!("table `{}` stays: {}/{missing} has no finished results", table.name, results.folder);
             }
             None if options.is_quick => shell::print(&format!("\n{}\n\n{}", table.name, (table.make)(&results)?))?,
-            None => text = page::replace(&text, table.name, &(table.make)(&results)?)?,
+            None => text = page::replace(&text, &format!("table: {}", table.name), &(table.make)(&results)?)?,
         }
     }
     if options.is_quick {
@@ -163,8 +162,7 @@ mod tests {
     #[test]
     fn each_table_of_the_page_is_made_and_each_that_is_made_is_on_the_page() {
         let text = fs::read_to_string(shell::root().join(PAGE)).expect("the page").leak();
-        let name = |line: &'static str| line.strip_prefix("<!-- table: ")?.strip_suffix(" -->");
-        let on_page: BTreeSet<&str> = text.lines().filter_map(name).collect();
+        let on_page: BTreeSet<&str> = page::marks(text, "table").into_iter().collect();
         assert_eq!(on_page, tables::TABLES.iter().map(|table| table.name).collect());
     }
 

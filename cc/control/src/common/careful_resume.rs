@@ -27,7 +27,7 @@ use units::{Instant, Rate, Span};
 /// The window of an earlier flow.
 pub const SAVED_CWND: Parameter = Parameter {
     name: "saved_cwnd",
-    description: "window of an earlier flow on this path, packets: half of it is sent after a round trip (Careful Resume, \
+    description: "window of an earlier flow on this path, packets: half of it is sent after one RTT (Careful Resume, \
                   RFC 9959); needs saved_rtt_ms; 0 is off",
     kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1e6 },
 };

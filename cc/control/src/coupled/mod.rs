@@ -20,7 +20,7 @@ use crate::{Controller, ParamKind, Parameter, Params};
 /// Every window-based coupling can be combined with a controller of each path.
 const PATH: Parameter = Parameter {
     name: "path",
-    description: "what controls each path: the coupled window alone (it is Reno's, coupled), or BBR v1 with it",
+    description: "control of each path: the coupled window of Reno alone, or BBR v1 with it",
     kind: ParamKind::Choice(&["reno", "bbr"]),
 };
 

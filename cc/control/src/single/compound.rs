@@ -28,7 +28,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha",
-            description: "growth of the delay window a round trip, times window^k, packets",
+            description: "growth of the delay window per RTT, times window^k, packets",
             kind: ParamKind::Number { default: 0.125, min: 0.0, max: 10.0 },
         },
         Parameter {
@@ -53,7 +53,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "zeta",
-            description: "how much of the backlog the delay window gives back a round trip",
+            description: "share of the backlog that the delay window gives back per RTT",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 10.0 },
         },
         Parameter {

@@ -41,7 +41,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "competitive",
-            description: "hold its own where others fill the queue",
+            description: "compete where others fill the queue",
             kind: ParamKind::Choice(&["off", "on"]),
         },
     ],

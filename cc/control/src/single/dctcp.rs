@@ -31,7 +31,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "alpha",
-            description: "estimate of the marked share before the first round trip",
+            description: "estimate of the marked share before the first RTT",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],

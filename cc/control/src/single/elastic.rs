@@ -21,7 +21,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Alrshah, Al-Maqri, Othman, IEEE Systems Journal 2019",
     parameters: &[Parameter {
         name: "count",
-        description: "what brings growth: each acknowledgement, or each packet acknowledged",
+        description: "event that brings growth: each acknowledgement, or each packet acknowledged",
         kind: ParamKind::Choice(&["acknowledgements", "packets"]),
     }],
     properties: Properties::DEFAULT,

@@ -42,7 +42,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "rtt_scaling",
-            description: "make growth a second independent of the round-trip time",
+            description: "make growth per second independent of the RTT",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {

@@ -25,7 +25,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Caini and Firrincieli, Int. J. Satellite Communications 2004; Linux 6.1 tcp_hybla.c",
     parameters: &[Parameter {
         name: "rtt0_ms",
-        description: "round-trip time whose growth all flows are given, ms",
+        description: "RTT whose growth all flows get, ms",
         kind: ParamKind::Number { default: 25.0, min: 1.0, max: 10_000.0 },
     }],
     properties: Properties { colour: Some(["#882255", "#d0679b"]), ..Properties::DEFAULT },

@@ -25,12 +25,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha_min",
-            description: "growth at the greatest delay, packets a round trip",
+            description: "growth at the greatest delay, packets per RTT",
             kind: ParamKind::Number { default: 0.3, min: 0.01, max: 10.0 },
         },
         Parameter {
             name: "alpha_max",
-            description: "growth without delay, packets a round trip",
+            description: "growth without delay, packets per RTT",
             kind: ParamKind::Number { default: 10.0, min: 0.01, max: 1000.0 },
         },
         Parameter {
@@ -45,7 +45,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "window_threshold",
-            description: "Reno below so many packets",
+            description: "Reno below this many packets",
             kind: ParamKind::Number { default: 15.0, min: 0.0, max: 1e6 },
         },
         Parameter {

@@ -35,7 +35,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "constant",
-            description: "what a delay of twice the target takes of the window in a round trip, up to a half",
+            description: "share of the window that a delay of twice the target takes per RTT, up to a half",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 100.0 },
         },
         Parameter {
@@ -45,7 +45,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "slowdown",
-            description: "two packets for two round trips, again and again, to see the base delay",
+            description: "send two packets for two RTTs, repeatedly, to see the base delay",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {

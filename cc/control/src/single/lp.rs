@@ -40,12 +40,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "inference",
-            description: "how long early congestion is watched and growth suspended, round trips",
+            description: "how long early congestion is watched and growth suspended, RTTs",
             kind: ParamKind::Number { default: 3.0, min: 0.0, max: 100.0 },
         },
         Parameter {
             name: "delay",
-            description: "what stands for the one-way delay: Linux's estimate, the path's delay, the round-trip time",
+            description: "measure of the one-way delay: Linux's estimate, the delay of the path, or the RTT",
             kind: ParamKind::Choice(&["linux", "path", "rtt"]),
         },
     ],

@@ -42,7 +42,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "rtt_virt_ms",
-            description: "round-trip time as whose a shorter one behaves, ms; 0 for its own",
+            description: "RTT that a shorter one imitates, ms; 0 for its own",
             kind: ParamKind::Number { default: 25.0, min: 0.0, max: 1_000.0 },
         },
     ],

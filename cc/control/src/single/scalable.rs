@@ -15,7 +15,7 @@ use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Paramete
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "scalable",
     aliases: &["stcp"],
-    title: "multiplicative increase: 1 % a round trip up, 1/8 down",
+    title: "multiplicative increase: 1 % per RTT up, 1/8 down",
     source: "Kelly, CCR 2003; Linux 6.1 tcp_scalable.c",
     parameters: &[Parameter {
         name: "period",

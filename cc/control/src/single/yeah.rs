@@ -45,7 +45,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "zeta",
-            description: "rounds of fast mode that make the estimate of Reno's window start anew",
+            description: "rounds of fast mode that restart the estimate of Reno's window",
             kind: ParamKind::Number { default: 50.0, min: 0.0, max: 1e6 },
         },
     ],

@@ -32,19 +32,23 @@ macro_rules! with_scope_keys {
         $(#[$meta])*
         pub(super) struct $name {
             $($extra)*
-            /// Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-            /// columns, lines or of is "flow": these flows and subflows.
+            /// Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`.
+            /// Where `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all
+            /// cells.
             #[serde(default)]
             only: BTreeMap<String, Spanned<Vec<String>>>,
-            /// The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
-            /// the first flow's.
+            /// The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default:
+            /// the first flow.
             flow: Option<Spanned<String>>,
-            /// Only the time from this instant on, from the time series.
+            /// Use only the time from this instant on. The values then come from the time series. A multiple of
+            /// `sample`. Default: the start of the run.
             from: Option<Spanned<Time>>,
-            /// Only the time until this instant, from the time series.
+            /// Use only the time until this instant. The values then come from the time series. A multiple of
+            /// `sample`. Default: the end of the run.
             until: Option<Spanned<Time>>,
-            /// Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is
-            /// attainable: this share of capacity_mbps, what all paths together can carry.
+            /// Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a
+            /// share of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default:
+            /// none.
             attainable: Option<Spanned<Percent>>,
         }
 
@@ -69,19 +73,21 @@ with_scope_keys! {
     /// A table of the report.
     #[schemars(rename = "table")]
     TableFile {
-        /// Title. Default: the name of the value.
+        /// Title of the table. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
-        /// The swept key whose values are the rows, or several, whose combinations are; or "flow".
+        /// The swept key whose values are the rows, or `"flow"`. A list of keys makes a row for each combination.
+        /// There is one table for each setting of the other swept keys.
         pub(super) rows: Spanned<Keys>,
-        /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
+        /// The swept key whose values are the columns, or `"flow"`. Default: none; the columns are the values.
         pub(super) columns: Option<Spanned<String>>,
-        /// The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
-        /// columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
+        /// The value shown: a number of a flow, of a subflow or of the run, such as `"goodput_mbps"` or
+        /// `"rtt_ms.p95"`. Without `columns` it may be a list of names and of `{ label, value, flow }`.
         pub(super) value: Spanned<Values>,
-        /// Small cells with two decimals, coloured on a fixed scale.
+        /// Draws small cells with two decimals, coloured on a fixed scale: `{ min = 0, max = 1, threshold = 0.9 }`.
+        /// Default: none.
         pub(super) heat_map: Option<Spanned<HeatMapFile>>,
-        /// Published or measured values to compare with.
+        /// Published or measured values, shown next to those of the runs. Default: none.
         #[serde(default)]
         pub(super) reference: Vec<ReferenceTable>,
     }
@@ -92,20 +98,24 @@ with_scope_keys! {
     /// another; or the distribution of a value over all cells, a curve for each value of a swept key.
     #[schemars(rename = "figure")]
     FigureFile {
-        /// Title. Default: the name of the value.
+        /// Title of the figure. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
-        /// The swept key whose values are lines over time; or "flow".
+        /// A chart over time with one line for each value of this swept key, or for each `"flow"`. There is one chart
+        /// for each setting of the other swept keys. It shows the first seed of each cell.
         pub(super) lines: Option<Spanned<String>>,
-        /// Instead of lines: the swept key whose values are bars; or "flow".
+        /// Instead of `lines`: one bar for each value of this swept key, or for each `"flow"`. Whiskers are 95 %
+        /// confidence intervals, dots are single runs.
         pub(super) bars: Option<Spanned<String>>,
-        /// With bars: the swept key whose values are along the axis; or "flow".
+        /// With `bars`: the swept key along the axis, or `"flow"`.
         pub(super) across: Option<Spanned<String>>,
-        /// Instead of lines: the swept key for each value of which there is the distribution over all cells; or "flow".
+        /// Instead of `lines`: one curve for each value of this swept key, or for each `"flow"`. A curve is the
+        /// empirical distribution of the value over all cells.
         pub(super) distribution: Option<Spanned<String>>,
-        /// With a distribution: a value to mark.
+        /// With `distribution`: a value to mark. The figure says how many cells reach it.
         pub(super) threshold: Option<Spanned<f64>>,
-        /// Of lines a column of a flow's time series, such as cwnd_packets; else a value as in a table.
+        /// With `lines`: a column of the time series of a flow, such as `"cwnd_packets"`. Otherwise a value as in a
+        /// table.
         pub(super) value: Spanned<String>,
     }
 }
@@ -114,48 +124,49 @@ with_scope_keys! {
     /// A claim, and the test that decides it: one of highest, lowest, order, alike, range, ratio.
     #[schemars(rename = "claim")]
     ClaimFile {
-        /// The statement, in the source's words.
+        /// The claim in words.
         pub(super) says: Spanned<String>,
-        /// The source.
+        /// Where the claim is published.
         #[serde(default)]
         pub(super) source: String,
-        /// The numbers of the source.
+        /// The numbers that the source gives.
         #[serde(default)]
         pub(super) published: String,
         /// A note on the verdict.
         #[serde(default)]
         pub(super) note: String,
-        /// Why the claim is known not to hold of some of what it is put to. A failure then counts as an expected one.
+        /// Why the claim is known not to hold for some algorithms. A failure is then shown and counted as expected.
         #[serde(default)]
         pub(super) expected_failure: String,
-        /// The value that is compared, as in a table.
+        /// The value that is compared, as in a table. It is the mean over the cells and seeds.
         pub(super) value: String,
-        /// The swept key whose values are compared; or "flow".
+        /// The swept key whose values are compared, or `"flow"` to compare the flows and subflows of a cell.
         pub(super) of: Spanned<String>,
         /// A swept key for each value of which there is a verdict.
         pub(super) each: Option<Spanned<String>>,
-        /// A swept key that the source does not give. The claim has one verdict: at which of its values it holds.
+        /// A swept key that the source does not give, such as the delay of its paths. The claim then has one verdict:
+        /// the values of this key at which it holds.
         pub(super) unknown: Option<Spanned<String>>,
-        /// These have the greatest values, in any order.
+        /// Holds if these have the largest values, in any order. A tie counts.
         pub(super) highest: Option<Spanned<Vec<String>>>,
-        /// These have the least values, in any order.
+        /// Holds if these have the smallest values, in any order. A tie counts.
         pub(super) lowest: Option<Spanned<Vec<String>>>,
-        /// Each one's value is at least that of the next.
+        /// Holds if each value is at least as large as the next one.
         pub(super) order: Option<Spanned<Vec<String>>>,
-        /// These differ by at most `within` of their mean.
+        /// Holds if the largest and the smallest of these values differ by at most `within` of their mean.
         pub(super) alike: Option<Spanned<Vec<String>>>,
-        /// For `alike`: the share of their mean. For `highest`, `lowest` and `order`: values that differ by no more count
-        /// as equal. Default: 0.
+        /// With `alike`: the largest difference, as a share of the mean. With `highest`, `lowest` and `order`: values
+        /// that differ by at most this share of their mean count as equal. Default: 0.
         pub(super) within: Option<Spanned<Percent>>,
-        /// The value of each of these is `min` or more, `max` or less.
+        /// Holds if each of these values is at least `min` and at most `max`.
         pub(super) range: Option<Spanned<Vec<String>>>,
-        /// The first one's value over the second one's is `min` or more, `max` or less.
+        /// Holds if the first value divided by the second is at least `min` and at most `max`: `["a", "b"]`.
         pub(super) ratio: Option<Spanned<[String; 2]>>,
-        /// For `range` and `ratio`. Default: 0.
+        /// With `range` and `ratio`: the lower limit. Default: 0.
         pub(super) min: Option<Spanned<f64>>,
-        /// For `range` and `ratio`. Default: no limit.
+        /// With `range` and `ratio`: the upper limit. Default: no limit.
         pub(super) max: Option<Spanned<f64>>,
-        /// For `ratio`: the claim also holds if the first one's value is this or less.
+        /// With `ratio`: the claim also holds if the first value is at most this.
         pub(super) or_max: Option<Spanned<f64>>,
     }
 }
@@ -167,20 +178,20 @@ with_scope_keys! {
     FitFile {
         /// What the constant was chosen for.
         pub(super) says: Spanned<String>,
-        /// The source of the target.
+        /// Where the target is published.
         #[serde(default)]
         pub(super) source: String,
-        /// The key of the constant, as `--set` takes it: "path.*.jitter".
+        /// The constant, by the key that `--set` takes: `"path.*.jitter"`.
         pub(super) key: Spanned<String>,
-        /// The constant, as the file has it: "250us".
+        /// The constant, as the file has it: `"250us"`.
         pub(super) chosen: Spanned<String>,
-        /// The bounds of a search for another one, in the same unit: ["100us", "400us"].
+        /// Bounds of the search for another constant, in the same unit: `["100us", "400us"]`.
         pub(super) between: Spanned<[String; 2]>,
-        /// The value that has a target, as in a table: the mean over the cells and seeds.
+        /// The value that has a target, as in a table. It is the mean over the cells and seeds.
         pub(super) value: String,
         /// The target.
         pub(super) target: Spanned<f64>,
-        /// How precisely the target is known, as a share of it.
+        /// How precisely the target is known, as a share of it: `"2%"`.
         pub(super) within: Spanned<Percent>,
     }
 }
@@ -190,15 +201,16 @@ with_scope_keys! {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "heat_map")]
 pub(super) struct HeatMapFile {
-    /// The value at the scale's lower end.
+    /// Value at the lower end of the scale.
     #[serde(default)]
     min: f64,
-    /// The value at the scale's upper end. Default: 1.
+    /// Value at the upper end of the scale. Default: 1.
     max: Option<f64>,
-    /// The value from which on a cell has another colour.
+    /// Cells below this value, before rounding, have another colour, and a mark in the terminal. The table says how
+    /// many cells reach it. Default: none.
     threshold: Option<f64>,
-    /// Instead of a threshold, the value that is even, such as 0.5 of a share: it has no colour, and both sides of it get
-    /// stronger towards their ends.
+    /// Instead of `threshold`: the value without a colour, such as 0.5 of a share. Colours get stronger on both sides
+    /// of it. Default: none.
     even: Option<f64>,
 }
 
@@ -261,9 +273,9 @@ pub(super) enum ColumnFile {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "column")]
 pub(super) struct LabelledValue {
-    /// Heading.
+    /// Heading of the column.
     label: String,
-    /// A field of the result of a flow or subflow.
+    /// A value of a flow, of a subflow or of the run.
     value: String,
     /// The flow or subflow. Default: as the table.
     flow: Option<String>,

@@ -29,15 +29,15 @@ pub struct Reference {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "reference")]
 pub(super) struct ReferenceTable {
-    /// Short name.
+    /// Short name, such as `"published"`.
     name: String,
-    /// The source of the values.
+    /// Where the values are published.
     source: String,
-    /// The unit of the values.
+    /// Unit of the values.
     unit: String,
-    /// The columns, as the sweep shows their values.
+    /// Labels of the columns, as the sweep shows their values.
     columns: Vec<String>,
-    /// Rows by name, as the sweep shows their values; nan where there is no value.
+    /// A list of values for each label of a row, as the sweep shows it. Write `nan` where there is no value.
     rows: Spanned<Rows>,
     /// A note on the comparison.
     #[serde(default)]

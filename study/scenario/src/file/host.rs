@@ -9,67 +9,64 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
-    /// The source of the defaults: "linux-6.1", "linux-6.12" or "linux-6.18", the latest of these stable series; "linux",
-    /// which is 6.1 with the MPTCP send buffer of 6.7 and later; or "ns-2": TCP-Linux agents as in ns-2.35, which
-    /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
-    /// and have window = "20p".
+    /// The kernel from which all defaults, and the rules of the receive window, are taken.
     pub(crate) profile: Option<Profile>,
-    /// Payload of a full segment. Default: what the MTU leaves.
+    /// Payload of a full segment. The MTU is that of the path, or of the tunnel. Default: the payload that the MTU
+    /// leaves.
     pub(crate) mss: Option<Spanned<Size>>,
-    /// Initial window, segments.
+    /// Initial window, in segments.
     pub(crate) initial_window: Option<Spanned<u32>>,
-    /// The version of IP, 4 or 6: its header has 20 or 40 bytes.
+    /// The version of IP, 4 or 6. The header has 20 or 40 bytes.
     pub(crate) ip: Option<Spanned<u8>>,
-    /// `tcp_timestamps`.
+    /// TCP timestamps (`tcp_timestamps`).
     pub(crate) timestamps: Option<bool>,
-    /// `tcp_sack`.
+    /// Selective acknowledgements (`tcp_sack`).
     pub(crate) sack: Option<bool>,
-    /// `tcp_ecn`.
+    /// Negotiate ECN (`tcp_ecn`). `dctcp`, `prague`, and `bbr3` with `ecn = "on"` always negotiate it.
     pub(crate) ecn: Option<bool>,
     /// Acknowledge every packet.
     pub(crate) quick_ack: Option<bool>,
-    /// Packets that receive offload merges; 1 is off.
+    /// Packets that receive offload merges into one. 1 is off.
     pub(crate) gro: Option<Spanned<u32>>,
-    /// `tcp_rmem`: min, default, max.
+    /// Minimum, default and maximum of the receive buffer (`tcp_rmem`).
     pub(crate) receive_buffer: Option<Spanned<[Size; 3]>>,
-    /// The max of `tcp_wmem`.
+    /// Maximum of the send buffer (the maximum of `tcp_wmem`).
     pub(crate) send_buffer: Option<Spanned<Size>>,
-    /// The default of `tcp_wmem`: what the send buffer has at least. Equal to `send_buffer` it is a buffer of fixed size, as
-    /// `SO_SNDBUF` makes it (of twice that option's value).
+    /// Minimum size of the send buffer (the default of `tcp_wmem`). If it is equal to `send_buffer`, the size is
+    /// fixed, as with `SO_SNDBUF` (twice the value of that option).
     pub(crate) initial_send_buffer: Option<Spanned<Size>>,
-    /// `tcp_notsent_lowat`: written and not sent, from which the application waits, until half of it is sent. Default: no
-    /// such limit.
+    /// Unsent bytes at which the application waits, until half of them are sent (`tcp_notsent_lowat`). MPTCP ignores
+    /// it. Default: no limit.
     pub(crate) notsent_lowat: Option<Spanned<Size>>,
-    /// `tcp_slow_start_after_idle`: an idle connection restarts from the initial window.
+    /// An idle connection restarts from the initial window, and an unused window shrinks (RFC 2861,
+    /// `tcp_slow_start_after_idle`). Servers often turn it off.
     pub(crate) slow_start_after_idle: Option<bool>,
-    /// `tcp_early_retrans`: tail-loss probes.
+    /// Tail-loss probes. `true` is 3 in `tcp_early_retrans`, `false` is 0.
     pub(crate) early_retrans: Option<bool>,
-    /// An MPTCP connection's send buffer in the upstream stack: the sum of its subflows' buffers, as in Linux 6.7 and
-    /// later, or the largest of them, as in Linux before.
+    /// Send buffer of an MPTCP connection in the upstream stack.
     pub(crate) mptcp_send_buffer: Option<MptcpSendBuffer>,
-    /// Pace every algorithm, as the `fq` discipline does.
+    /// Pace every algorithm, as the `fq` discipline does. BBR always paces itself.
     pub(crate) pacing: Option<bool>,
-    /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits for
-    /// an acknowledgement due within 1 ms, as in Linux with offloads or without. The application writes buffers of up to
-    /// 64 KiB, and the last segment of a super-segment has PSH.
+    /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, as in Linux with or without
+    /// offloads.
     pub(crate) tso: Option<bool>,
-    /// TCP small queues: of a connection, no more than about 1 ms of its rate waits in its host's own queue (a link that is
-    /// `local`, with a queue that decides on arrival); the rest waits in the send buffer.
+    /// TCP small queues (`tcp_small_queue_check`): limits the data of a connection that waits in the queue of its own
+    /// host.
     pub(crate) small_queues: Option<bool>,
-    /// `tcp_reordering`.
+    /// Initial reordering threshold, in packets (`tcp_reordering`).
     pub(crate) reordering: Option<u32>,
-    /// `tcp_max_reordering`.
+    /// Largest reordering threshold, in packets (`tcp_max_reordering`).
     pub(crate) max_reordering: Option<u32>,
-    /// The kernel's timer tick, 1/HZ.
+    /// The timer tick of the kernel, 1/HZ.
     pub(crate) tick: Option<Spanned<Time>>,
     /// Loss detection and recovery.
     pub(crate) recovery: Option<LossRecovery>,
-    /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
+    /// A SYN opens the connection. With `false` data leaves at once, as from the one-way agents of ns-2.
     pub(crate) handshake: Option<bool>,
     /// Retransmission timeout before the first RTT sample.
     pub(crate) initial_rto: Option<Spanned<Time>>,
-    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
-    /// Default: no such limit.
+    /// Largest congestion window, and most packets outstanding, whatever the receiver offers (`window_` of ns-2).
+    /// Default: no limit.
     pub(crate) window: Option<Packets>,
 }
 
@@ -77,19 +74,19 @@ pub(crate) struct Host {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "profile")]
 pub(crate) enum Profile {
-    /// Linux 6.1, with the MPTCP send buffer of 6.7 and later.
+    /// Linux 6.1, with the MPTCP send buffer of Linux 6.7 and later.
     #[serde(rename = "linux")]
     Linux,
-    /// Linux 6.1: half of the receive buffer is window.
+    /// Linux 6.1. Half of the receive buffer is window.
     #[serde(rename = "linux-6.1")]
     Linux6_1,
-    /// Linux 6.12: as much of the receive buffer is window as a packet's memory is payload.
+    /// Linux 6.12. The window is the share of the receive buffer that is payload in the memory of a packet.
     #[serde(rename = "linux-6.12")]
     Linux6_12,
-    /// Linux 6.18: as 6.12, with a receive buffer of up to 32 MiB, which grows more slowly.
+    /// Linux 6.18. As 6.12, with a receive buffer of up to 32 MiB that grows more slowly.
     #[serde(rename = "linux-6.18")]
     Linux6_18,
-    /// ns-2.35's TCP-Linux agents.
+    /// The TCP-Linux agents of ns-2.35.
     #[serde(rename = "ns-2")]
     Ns2,
 }
@@ -99,9 +96,9 @@ pub(crate) enum Profile {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "mptcp-send-buffer")]
 pub(crate) enum MptcpSendBuffer {
-    /// The sum of the subflows' buffers: Linux 6.7 and later.
+    /// The sum of the buffers of the subflows: Linux 6.7 and later.
     Sum,
-    /// The largest of the subflows' buffers: Linux before 6.7.
+    /// The largest of the buffers of the subflows: Linux before 6.7.
     Largest,
 }
 
@@ -110,9 +107,9 @@ pub(crate) enum MptcpSendBuffer {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "recovery")]
 pub(crate) enum LossRecovery {
-    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
+    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of spurious reductions.
     Rack,
-    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, without the other's
-    /// methods.
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, without the methods of
+    /// `rack`.
     Fack,
 }

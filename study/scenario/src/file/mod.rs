@@ -51,53 +51,54 @@ impl TryFrom<String> for Name {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "scenario")]
 pub(crate) struct File {
-    /// Short name, for the files that a run makes.
+    /// Short name. Also the name of the results folder.
     pub(crate) name: Spanned<Name>,
-    /// One line: what the scenario shows.
+    /// One line: what the scenario shows. Default: the name.
     pub(crate) title: Option<String>,
-    /// A few sentences for the reader of a report.
+    /// A few sentences for the reader of the report.
     pub(crate) about: Option<String>,
-    /// Paper, RFC or measurement that it follows.
+    /// The paper, RFC or measurement that the scenario follows.
     pub(crate) source: Option<String>,
-    /// The length of a run.
+    /// Simulated time of each run.
     pub(crate) duration: Spanned<Time>,
-    /// Interval of the time series; without it there are none.
+    /// Sampling interval of the time series. Without it, no time series are recorded.
     pub(crate) sample: Option<Spanned<Time>>,
-    /// Seeds: each cell runs once with each.
+    /// The seeds. Each cell runs once with each of them.
     pub(crate) seeds: Option<Spanned<Vec<u64>>>,
-    /// Instead of `seeds`: seeds 1 to this.
+    /// Instead of `seeds`: the number of runs per cell. The seeds are 1 to this number.
     pub(crate) repetitions: Option<Spanned<u64>>,
-    /// Ways from the sending to the receiving side.
+    /// Paths from the sending to the receiving side.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
-    /// Links that paths share or chain.
+    /// Links that several paths share, or that a path crosses one after another.
     #[serde(default)]
     pub(crate) link: Vec<Link>,
-    /// Instead of paths and links: a fat tree of switches, in which each host sends to another one.
+    /// Instead of paths and links: a fat tree of switches in which each host sends to another one.
     pub(crate) fat_tree: Option<Spanned<FatTree>>,
-    /// A tunnel that stripes flows over paths.
+    /// A tunnel that spreads flows over paths.
     pub(crate) tunnel: Option<Spanned<Tunnel>>,
-    /// TCP settings of all flows' hosts.
+    /// TCP settings of the hosts of all flows.
     #[serde(default)]
     pub(crate) host: Host,
-    /// Traffic.
+    /// Flows: the traffic.
     #[serde(default)]
     pub(crate) flow: Vec<Spanned<Flow>>,
     /// Changes of links during the run.
     #[serde(default)]
     pub(crate) event: Vec<Spanned<Event>>,
-    /// A grid over dotted keys, such as "path.eno2.delay" = ["10ms", "20ms"]. An entry may be { label, value }.
+    /// A grid over dotted keys, such as `"path.eno2.delay" = ["10ms", "20ms"]`. An entry may have a label: `{ label =
+    /// "near", value = "10ms" }`.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     sweep: Option<BTreeMap<String, Vec<serde_json::Value>>>,
-    /// Fragments by name, each laid over the rest of the file: tables are merged, elements of lists with the same name
-    /// too, other elements are added. The sweep goes over all cases, or over those in `sweep.case`.
+    /// Named fragments of a scenario, each laid over the rest of the file. The sweep goes over all cases, or over
+    /// those in `sweep.case`.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     case: Option<BTreeMap<String, serde_json::Value>>,
-    /// A fragment that `ropewalk run --quick` lays over the file.
+    /// A fragment that `ropewalk run --quick` lays over the file, for a short run.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     quick: Option<BTreeMap<String, serde_json::Value>>,
-    /// In a text that Ropewalk wrote: the file and the options of the command line that it is made from. Tables, figures
-    /// and claims that name what is no longer swept are left out.
+    /// Written by Ropewalk into the `scenario.toml` of a results folder when options changed the scenario. Tables,
+    /// figures and claims that name a key or a value which is no longer swept are then left out.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     derived: Option<Derived>,
     /// Tables of the report.
@@ -109,10 +110,10 @@ pub(crate) struct File {
     /// Claims, which the report decides.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     claim: Option<Vec<serde_json::Value>>,
-    /// Constants that were fitted, for `ropewalk fit`.
+    /// Fitted constants, for `ropewalk fit`.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     fit: Option<Vec<serde_json::Value>>,
-    /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
+    /// A results folder with the same cells, next to the scenario file, with which the report compares. Default: none.
     pub(crate) baseline: Option<Spanned<String>>,
 }
 
@@ -122,9 +123,9 @@ pub(crate) struct File {
 #[schemars(rename = "derived")]
 #[expect(dead_code, reason = "for people, and for the schema")]
 struct Derived {
-    /// The file's name.
+    /// Name of the scenario file.
     from: String,
-    /// The options that change it.
+    /// The command-line options that changed it.
     with: Vec<String>,
 }
 
@@ -137,45 +138,54 @@ macro_rules! with_pipe_keys {
         $(#[$meta])*
         pub(crate) struct $name {
             $($extra)*
-            /// Transmission rate; without it the link is never the bottleneck.
+            /// Transmission rate. Without it the link is never the bottleneck. Default: no limit.
             rate: Option<BitRate>,
-            /// Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which
-            /// "FILE#COLUMN" names a column.
+            /// Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column
+            /// of a CSV file. Default: none.
             trace: Option<Spanned<String>>,
-            /// Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed.
+            /// Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of
+            /// the trace, once per link. A trace repeats for ever. Default: `"0s"`.
             trace_offset: Option<Spanned<TraceOffset>>,
-            /// The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }.
+            /// Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and
+            /// 5.4.5): `{ period = "5ms", request = "8ms" }`. Default: none.
             grants: Option<Spanned<Grants>>,
-            /// The rate follows a random walk, from `rate` on:
-            /// { min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }.
+            /// Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk
+            /// starts at `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`.
+            /// Default: none.
             rate_walk: Option<Spanned<RateWalk>>,
-            /// Propagation delay, one way.
+            /// Propagation delay, one way. Default: `"0s"`.
             delay: Option<Time>,
-            /// Uniform extra delay from zero to this; packets keep their order. Or netem's jitter:
-            /// { span = "8ms", distribution = "normal", correlation = "25%", reorder = true }.
+            /// A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{
+            /// span = "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
             jitter: Option<Jitter>,
-            /// Loss on the wire.
+            /// A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad
+            /// = "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
             loss: Option<Loss>,
-            /// Share of the packets on the wire that arrive twice (netem's `duplicate`).
+            /// Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`.
             duplicate: Option<Percent>,
-            /// Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them
-            /// (netem's `corrupt`).
+            /// Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its
+            /// path, and the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it.
+            /// Default: `"0%"`.
             corrupt: Option<Percent>,
-            /// Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`:
-            /// { share = "25%", correlation = "50%", gap = 5 }.
+            /// Share of the packets sent without the delay of the link, which therefore overtake packets ahead of
+            /// them. Needs a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%",
+            /// gap = 5 }`. Default: `"0%"`.
             reorder: Option<Spanned<Reorder>>,
-            /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
+            /// Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default:
+            /// `"0b"`.
             overhead: Option<Spanned<Size>>,
-            /// A policer in front of the queue: { rate = "20mbit", burst = "100kB" }.
+            /// A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate =
+            /// "20mbit", burst = "100kB" }`. Default: none.
             policer: Option<Spanned<Policer>>,
-            /// The queue in front of the transmitter.
+            /// The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets.
             queue: Option<Spanned<Queue>>,
-            /// The queue is in the sending host, which is told of its drops at once.
+            /// The queue is in the sending host. A flow that goes straight onto the path then notices its drops at
+            /// once; the socket of a tunnel does not. Default: `false`.
             local: Option<bool>,
-            /// Most packets on the wire at once (netem's `limit`). Default: no limit.
+            /// Largest number of packets on the wire at once (netem's `limit`). Default: no limit.
             wire_limit: Option<Packets>,
-            /// Packets leave the wire in slots (netem's `slot`):
-            /// { min = "800us", max = "1ms", packets = 32, bytes = "42kB" }.
+            /// Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes =
+            /// "42kB" }`. Default: none.
             slot: Option<Spanned<Slot>>,
         }
 
@@ -234,13 +244,17 @@ with_pipe_keys! {
     Path {
         /// Unique name.
         pub(crate) name: Spanned<Name>,
-        /// Names of `[[link]]`s, in the order data packets cross them.
+        /// Names of `[[link]]`s, in the order in which data crosses them: `["eno1", "wan"]`. Without it the path is a
+        /// link of its own, described by the other keys.
         pub(crate) links: Option<Spanned<Vec<Spanned<String>>>>,
-        /// Largest packet, IP header included.
+        /// Largest packet, IP header included. Default: `"1500b"`.
         pub(crate) mtu: Option<Spanned<Size>>,
-        /// The keys of the reverse direction that differ.
+        /// Keys of the reverse direction that differ from the forward direction: `{ rate = "5mbit" }`. With a `rate`
+        /// or `trace` of its own, the reverse direction does not take over `grants`, `rate_walk` and `policer`.
+        /// Default: as forward.
         pub(crate) reverse: Option<Reverse>,
-        /// Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }.
+        /// Handovers of a low-orbit satellite, in both directions: `{ period = "15s", outage = "80ms", delay =
+        /// ["20ms", "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
         pub(crate) handover: Option<Spanned<Handover>>,
     }
 }
@@ -251,9 +265,12 @@ with_pipe_keys! {
     Link {
         /// Unique name.
         pub(crate) name: Spanned<Name>,
-        /// The keys of the reverse direction that differ.
+        /// Keys of the reverse direction that differ from the forward direction: `{ rate = "5mbit" }`. With a `rate`
+        /// or `trace` of its own, the reverse direction does not take over `grants`, `rate_walk` and `policer`.
+        /// Default: as forward.
         pub(crate) reverse: Option<Reverse>,
-        /// Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }.
+        /// Handovers of a low-orbit satellite, in both directions: `{ period = "15s", outage = "80ms", delay =
+        /// ["20ms", "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
         pub(crate) handover: Option<Spanned<Handover>>,
     }
 }
@@ -263,13 +280,14 @@ with_pipe_keys! {
     /// one other host, and each receives from one.
     #[schemars(rename = "fat-tree")]
     FatTree {
-        /// Ports of a switch: 2, 4, 6 ... 16.
+        /// Ports of a switch: an even number from 2 to 16. There are k^3/4 hosts: 16 with `k = 4`, 128 with `k = 8`.
         pub(crate) k: Spanned<u32>,
-        /// Paths of a connection, each drawn as by ECMP: MPTCP has a subflow over each, TCP takes the first. Default: 1.
+        /// Paths of the connection of each host, drawn among the paths of equal cost as by ECMP. MPTCP has a subflow
+        /// over each; TCP takes the first. Default: 1.
         pub(crate) paths: Option<Spanned<u32>>,
-        /// Who sends to whom, and the paths, are drawn from this number. Default: 1.
+        /// Number from which the destinations and the paths are drawn. Default: 1.
         pub(crate) draw: Option<u64>,
-        /// Largest packet, IP header included.
+        /// Largest packet, IP header included. Default: `"1500b"`.
         pub(crate) mtu: Option<Spanned<Size>>,
     }
 }
@@ -287,51 +305,57 @@ with_pipe_keys! {
 pub(crate) struct Flow {
     /// Unique name.
     pub(crate) name: Spanned<Name>,
-    /// tcp, mptcp, mpquic or udp.
+    /// Protocol of the flow.
     #[serde(default)]
     pub(crate) kind: Kind,
-    /// Name of a path. Default: the tunnel, or the only path.
+    /// Name of the path that the flow takes. Default: the tunnel, or the only path.
     pub(crate) path: Option<Spanned<String>>,
-    /// MPTCP and multipath QUIC: names of paths, one a subflow. Default: all paths.
+    /// MPTCP and multipath QUIC: names of paths, with one subflow over each. The first one opens the connection. A
+    /// path may have several subflows. Default: all paths.
     pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
-    /// MPTCP and multipath QUIC, instead of `paths`: subflows that come late, go early, or are backups.
+    /// MPTCP and multipath QUIC, instead of `paths`: subflows that join late, leave early, or are backups. Example:
+    /// `[{ path = "lte" }, { path = "wifi", join = "2s", leave = "8s" }, { path = "dsl", backup = true }]`.
     pub(crate) subflow: Option<Spanned<Vec<Spanned<Subflow>>>>,
-    /// MPTCP and multipath QUIC: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
-    /// { name = "blest", lambda = 1.1 }. Default for multipath QUIC: minrtt.
+    /// MPTCP and multipath QUIC: which subflow carries the next packet. A name of `ropewalk list schedulers`, or with
+    /// parameters: `{ name = "blest", lambda = 1.1 }`. Default: that of the MPTCP stack; `"minrtt"` for QUIC.
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// MPTCP: the other settings.
     pub(crate) mptcp: Option<Spanned<Mptcp>>,
     /// Multipath QUIC: the other settings.
     pub(crate) quic: Option<Spanned<Quic>>,
-    /// TCP and UDP: where its data goes: "forward", or "reverse" (the receiver is where the others' senders are). A
-    /// request goes the other way.
+    /// TCP and UDP: the direction of the data. `"reverse"` works in the simulator only, and not through a relay. A
+    /// request goes in the opposite direction. Default: `"forward"`.
     pub(crate) direction: Option<Spanned<FlowDirection>>,
-    /// When it begins.
+    /// Start of the flow, from the beginning of the run. Default: `"0s"`.
     pub(crate) start: Option<Time>,
-    /// A random delay of the start, at most this long, so that seeds differ.
+    /// The flow starts up to this much later, at random. Use it to make seeds differ when nothing else is random.
+    /// Default: `"0s"`.
     pub(crate) start_within: Option<Time>,
-    /// When its source stops. Default: the end.
+    /// Time at which the source stops, from the beginning of the run. Default: the end of the run.
     pub(crate) stop: Option<Spanned<Time>>,
-    /// The number of such flows, called NAME-1, NAME-2 ...
+    /// Number of identical flows, named NAME-1, NAME-2 and so on. Default: one flow, with the plain name.
     pub(crate) count: Option<Spanned<u32>>,
-    /// The delay between the starts of these flows.
+    /// Delay between the starts of these flows. Default: `"0s"`.
     pub(crate) stagger: Option<Spanned<Time>>,
-    /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }.
+    /// TCP, MPTCP and QUIC: congestion control. A name of `ropewalk list algorithms`, or with parameters: `{ name =
+    /// "cubic", beta = 0.7 }`. A parameter `file` names a file, relative to the folder of the scenario. Default:
+    /// `"cubic"`.
     pub(crate) congestion: Option<Spanned<Algorithm>>,
-    /// TCP: bytes to send. Default: as much as possible.
+    /// TCP, MPTCP and QUIC: bytes to send. Default: endless.
     pub(crate) size: Option<Spanned<Size>>,
-    /// TCP: the keys that differ from `[host]`.
+    /// TCP: the keys that differ from `[host]`. Default: as `[host]`.
     pub(crate) host: Option<Spanned<Host>>,
-    /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it
-    /// can.
+    /// UDP (required): the rate, with IP and UDP headers. TCP: the application writes payload at this rate. Default:
+    /// for TCP as fast as possible.
     pub(crate) rate: Option<Spanned<BitRate>>,
-    /// TCP with a rate: bytes of one write. Default: a segment.
+    /// TCP with a `rate`: bytes of one write. Data that does not fill a segment waits for the next write. Default: a
+    /// segment.
     pub(crate) write: Option<Spanned<Size>>,
-    /// TCP: a client sends a request, receives the response, pauses, and sends the next.
+    /// TCP: a client sends a request, receives the answer, pauses, and sends the next request. Default: none.
     pub(crate) requests: Option<Spanned<Requests>>,
-    /// TCP: a video stream.
+    /// TCP: the flow carries a video, which a player watches. Default: none.
     pub(crate) video: Option<Spanned<Video>>,
-    /// UDP: size of a datagram with its IP and UDP headers.
+    /// UDP (required): size of a datagram, with IP and UDP headers.
     pub(crate) packet: Option<Spanned<Size>>,
 }
 
@@ -354,9 +378,9 @@ pub(crate) enum Kind {
     /// A TCP connection.
     #[default]
     Tcp,
-    /// An MPTCP connection.
+    /// An MPTCP connection over several paths.
     Mptcp,
-    /// A multipath QUIC connection; over one path it is plain QUIC.
+    /// A multipath QUIC connection. Over one path it is plain QUIC.
     Mpquic,
     /// UDP at a constant rate.
     Udp,
@@ -368,22 +392,23 @@ pub(crate) enum Kind {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "event")]
 pub(crate) struct Event {
-    /// When.
+    /// Time of the change.
     pub(crate) at: Time,
-    /// Name of a path.
+    /// Name of the path that changes. Either this or `link` is required.
     pub(crate) path: Option<Spanned<String>>,
-    /// Name of a link.
+    /// Name of the link that changes.
     pub(crate) link: Option<Spanned<String>>,
     /// The directions that change.
     #[serde(default)]
     pub(crate) direction: Direction,
-    /// false: everything sent into the link is lost.
+    /// `false`: the link is down, and every packet sent into it is lost. On a path, all of its links change.
     pub(crate) up: Option<bool>,
-    /// New rate; "0mbit" is an outage, in which packets wait.
+    /// New rate. `"0mbit"` is an outage in which packets wait, until the next `rate` of the link or the end of the
+    /// run. On a path, the slowest link changes.
     pub(crate) rate: Option<Spanned<BitRateOrZero>>,
-    /// New propagation delay.
+    /// New propagation delay. On a path, the link with the longest delay changes.
     pub(crate) delay: Option<Time>,
-    /// New loss.
+    /// New loss. On a path, the slowest link changes.
     pub(crate) loss: Option<Loss>,
 }
 
@@ -396,7 +421,7 @@ pub(crate) enum Direction {
     Forward,
     /// Towards the sending side.
     Reverse,
-    /// Both.
+    /// Both directions.
     #[default]
     Both,
 }

@@ -9,14 +9,15 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "subflow")]
 pub(crate) struct Subflow {
-    /// Name of its path.
+    /// Name of the path of the subflow.
     pub(crate) path: Spanned<String>,
-    /// The subflow is used only while no other subflow can be.
+    /// The subflow carries data only while no other subflow can.
     #[serde(default)]
     pub(crate) backup: bool,
-    /// The subflow joins this much after the flow's start. Not before the connection is open.
+    /// The subflow joins this long after the start of the flow, but not before the connection is open. Default:
+    /// `"0s"`.
     pub(crate) join: Option<Time>,
-    /// The subflow is removed this much after the flow's start. Default: never.
+    /// The subflow is removed this long after the start of the flow. Default: never.
     pub(crate) leave: Option<Spanned<Time>>,
 }
 
@@ -25,16 +26,19 @@ pub(crate) struct Subflow {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "mptcp")]
 pub(crate) struct Mptcp {
-    /// The stack whose rules for reinjection it follows: "upstream" (Linux 6.1) or "out-of-tree" (v0.9x).
+    /// The stack whose rules for reinjection the flow follows. Default: `"upstream"`.
     pub(crate) stack: Option<MptcpStack>,
-    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow.
+    /// While the receive window or the send buffer is full, send the oldest data again on a subflow that is much
+    /// faster than the one that holds it. Default: `true` for the out-of-tree stack, else `false`.
     pub(crate) opportunistic_retransmission: Option<bool>,
-    /// Then also halve the congestion window of the subflow that has the data. Default: as
+    /// In that case, also halve the congestion window of the subflow that holds the data. Default: as
     /// `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
-    /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
+    /// One weight per subflow, for schedulers that have weights. Default: the rates of the paths (`weighted`), or all
+    /// 1.
     pub(crate) weights: Option<Spanned<Vec<u32>>>,
-    /// Bytes of the DSS option on a data segment.
+    /// Bytes of the DSS option on a data segment. The MSS is that much smaller, and is the same on all subflows.
+    /// Default: `"24b"`; out-of-tree `"20b"`.
     pub(crate) dss_option: Option<Spanned<Size>>,
 }
 

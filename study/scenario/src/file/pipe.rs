@@ -13,22 +13,25 @@ use std::num::NonZeroU32;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "grants")]
 pub(crate) struct Grants {
-    /// The time between two grants; each carries what the rate carries in it.
+    /// Time between two grants. Grants come at multiples of it. Each carries as much as the rate carries in this time,
+    /// for packets that wait before it.
     pub(crate) period: Spanned<Time>,
-    /// The time from the arrival of a packet at an idle device until a grant can carry it.
+    /// Time from the arrival of a packet at an idle device until a grant can carry it.
     pub(crate) request: Time,
 }
 
-/// Hand-overs of a low-orbit satellite: a short outage, then another delay.
+/// Handovers of a low-orbit satellite: a short outage, then another delay.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "handover")]
 pub(crate) struct Handover {
-    /// The time between two hand-overs, and until the first.
+    /// Time between two handovers, and until the first one.
     pub(crate) period: Spanned<Time>,
-    /// The time for which the link is down.
+    /// Time after each handover during which everything in the link is lost. Either this or `delay` is required.
+    /// Default: none.
     pub(crate) outage: Option<Spanned<Time>>,
-    /// The least and the greatest delay: after a hand-over it is uniform between them, in both directions.
+    /// Smallest and largest delay. After a handover the delay is uniform between them, in both directions. Default:
+    /// the delay stays.
     pub(crate) delay: Option<Spanned<[Time; 2]>>,
 }
 
@@ -37,13 +40,13 @@ pub(crate) struct Handover {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "rate-walk")]
 pub(crate) struct RateWalk {
-    /// The least rate.
+    /// Smallest rate. The walk is reflected here.
     pub(crate) min: BitRate,
-    /// The greatest rate.
+    /// Largest rate. The walk is reflected here.
     pub(crate) max: Spanned<BitRate>,
-    /// The standard deviation of the rate's change in one second.
+    /// Standard deviation of the change of the rate per second.
     pub(crate) deviation: BitRate,
-    /// The time between two changes.
+    /// Time between two changes.
     pub(crate) interval: Spanned<Time>,
 }
 
@@ -52,13 +55,13 @@ pub(crate) struct RateWalk {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "slot")]
 pub(crate) struct Slot {
-    /// Least time from the end of a slot to the next one.
+    /// Shortest time from the end of a slot to the next one.
     pub(crate) min: Time,
-    /// Greatest time; without it always `min`.
+    /// Longest such time. The time is uniform between the two. Default: `min`.
     pub(crate) max: Option<Spanned<Time>>,
-    /// Packets of a slot.
+    /// Packets of a slot. Either this or `bytes` is required. Default: no limit.
     pub(crate) packets: Option<NonZeroU32>,
-    /// Bytes after which a slot ends, with the packet that reaches them.
+    /// Bytes after which a slot ends. The packet that reaches them still belongs to the slot. Default: no limit.
     pub(crate) bytes: Option<Spanned<Size>>,
 }
 
@@ -89,8 +92,8 @@ impl TryFrom<String> for TraceOffset {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "policer")]
 pub(crate) struct Policer {
-    /// The rate at which tokens come.
+    /// Rate at which tokens arrive.
     pub(crate) rate: BitRate,
-    /// The size of the bucket, which is full at first.
+    /// Size of the bucket, which is full at first.
     pub(crate) burst: Spanned<Size>,
 }

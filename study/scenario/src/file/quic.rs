@@ -9,14 +9,14 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "quic")]
 pub(crate) struct Quic {
-    /// Streams, over which the data is spread evenly: what is missing of one does not hold up the others.
+    /// Number of streams, over which the data is spread evenly. Missing data of one stream does not hold up the
+    /// others. Default: 1.
     pub(crate) streams: Option<Spanned<u32>>,
-    /// Thresholds of loss detection: "adaptive" ones grow to the reordering that a path shows, "static" ones stay at 3
-    /// packets and 9/8 of the RTT.
+    /// Packet and time thresholds of loss detection on each path (RFC 9002, section 6.1). Default: `"adaptive"`.
     pub(crate) loss_thresholds: Option<LossThresholds>,
-    /// Whether a reduction of the window is undone once all the losses that it answered have arrived.
+    /// Undo a reduction of the window once all the losses that caused it have arrived. Default: `true`.
     pub(crate) undo: Option<bool>,
-    /// One weight a path, for schedulers that have weights. Default: their rates (weighted), or all 1.
+    /// One weight per path, for schedulers that have weights. Default: the rates of the paths (`weighted`), or all 1.
     pub(crate) weights: Option<Spanned<Vec<u32>>>,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Quic {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "loss-thresholds")]
 pub(crate) enum LossThresholds {
-    /// Grow to the reordering that a path shows.
+    /// The thresholds begin at 3 packets and 9/8 of the RTT, and grow to the reordering that the path shows.
     #[default]
     Adaptive,
-    /// 3 packets and 9/8 of the RTT.
+    /// The thresholds stay at 3 packets and 9/8 of the RTT.
     Static,
 }

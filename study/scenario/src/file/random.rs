@@ -40,7 +40,7 @@ struct Written<Q> {
     mean: Q,
     /// The distribution.
     distribution: Distribution,
-    /// Pareto: exponent of the tail, more than 1; below 2 the variance is infinite.
+    /// Pareto (required): exponent of the tail, more than 1. Below 2 the variance is infinite.
     shape: Option<f64>,
 }
 

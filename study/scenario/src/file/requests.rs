@@ -10,11 +10,11 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "requests")]
 pub(crate) struct Requests {
-    /// Size of an answer.
+    /// Size of an answer. It may be drawn for each answer: `{ mean = "20kB", distribution = "exponential" }`.
     pub(crate) size: Spanned<Random<Size>>,
-    /// Time between an answer and the next request.
+    /// Time from the end of an answer to the next request. It may be drawn, as `size` may. Default: `"0s"`.
     pub(crate) think: Option<Spanned<Random<Time>>>,
-    /// Whether each request has a connection of its own.
+    /// The connection on which a request goes.
     #[serde(default)]
     pub(crate) connection: Connection,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Requests {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "connection")]
 pub(crate) enum Connection {
-    /// All on one.
+    /// All requests use one connection.
     #[default]
     Persistent,
-    /// Each on a new one; not over MPTCP.
+    /// Each request opens a new connection, with the initial window and nothing learned. Not over MPTCP.
     New,
 }

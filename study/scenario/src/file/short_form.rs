@@ -36,9 +36,9 @@ pub(crate) struct Algorithm {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "burst-loss")]
 struct BurstLoss {
-    /// Probability of going from the good to the bad state.
+    /// Probability, per packet, of moving from the good state to the bad state.
     to_bad: Percent,
-    /// Probability of going from the bad to the good state.
+    /// Probability, per packet, of moving from the bad state to the good state.
     to_good: Percent,
     /// Loss in the bad state.
     bad: Option<Percent>,
@@ -68,14 +68,14 @@ impl From<Percent> for Loss {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "jitter-distribution")]
 struct NetemJitter {
-    /// How far the delay varies; of a normal distribution the standard deviation.
+    /// How far the delay varies. For a normal distribution it is the standard deviation.
     span: Time,
-    /// How it varies.
+    /// How the delay varies. Default: `"uniform"`.
     #[serde(default)]
     distribution: Distribution,
-    /// Weight of the previous packet's draw in the next one.
+    /// Weight of the draw of the previous packet in the next draw. Default: `"0%"`.
     correlation: Option<Percent>,
-    /// Whether packets overtake others.
+    /// Whether packets overtake others, as in netem. `false` keeps the order, as netem does with a rate.
     #[serde(default = "reorders")]
     reorder: bool,
 }
@@ -94,9 +94,9 @@ enum Distribution {
     Uniform,
     /// Normal, with `span` as the standard deviation.
     Normal,
-    /// Pareto: most packets are somewhat early, and few are late by up to four times `span`.
+    /// Pareto (netem's table): most packets are slightly early, and few are late by up to four times `span`.
     Pareto,
-    /// A quarter normal, three quarters Pareto.
+    /// A quarter normal, three quarters Pareto (netem's table).
     ParetoNormal,
 }
 
@@ -145,9 +145,9 @@ pub(crate) struct Reorder(pub(crate) Reordering);
 struct NetemReorder {
     /// Share of the packets that are not delayed.
     share: Percent,
-    /// Weight of the previous packet's draw in the next one.
+    /// Weight of the draw of the previous packet in the next draw. Default: `"0%"`.
     correlation: Option<Percent>,
-    /// Of so many packets in a row at most one skips the delay.
+    /// Among this many packets in a row, at most one skips the delay. Default: 1.
     gap: Option<NonZeroU32>,
 }
 

@@ -10,84 +10,99 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tunnel")]
 pub(crate) struct Tunnel {
-    /// The implementation: "mpt" or "ropewalk".
+    /// The implementation of the tunnel. A key of the other implementation is refused.
     #[serde(default)]
     pub(crate) mode: Mode,
-    /// MPT: the kind of the tunnel.
+    /// MPT: the encapsulation.
     pub(crate) kind: Option<Spanned<TunnelKind>>,
-    /// Names of its paths. Default: all.
+    /// Names of the paths of the tunnel. Default: all.
     pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
-    /// One weight a path, in the order of `paths`. Default: all 1.
+    /// One whole number per path, in the order of `paths`, for schedulers that have weights. Default: all 1.
     pub(crate) weights: Option<Spanned<Vec<u32>>>,
-    /// Largest inner packet. Ropewalk: by default what fits into one datagram on every path.
+    /// Largest inner packet. Ropewalk carries a larger one in fragments. Default: MPT `"1440b"`; Ropewalk the largest
+    /// packet that one datagram holds on every path.
     pub(crate) mtu: Option<Spanned<Size>>,
-    /// MPT: position in the weighted round-robin cycle of the first packet.
+    /// MPT: place of the first packet in the cycle of the scheduler. Default: 0.
     pub(crate) first: Option<Spanned<u32>>,
-    /// MPT: packets sent before the flows start, which shift the round-robin cycle.
+    /// MPT: packets sent before the flows start, which shift the cycle of the scheduler. Default: 0.
     pub(crate) stray_packets: Option<Spanned<u32>>,
-    /// MPT: the bytes that the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8,
-    /// GRE with sequence number 8.
+    /// MPT: bytes of the encapsulation. They are the outer IP header (20, or 40 with `host.ip = 6`), UDP (8), and GRE
+    /// with a sequence number (8). Default: `"36b"`; with `host.ip = 6` `"56b"`.
     pub(crate) overhead: Option<Spanned<Size>>,
-    /// MPT: resequencing at the far end; without it packets are delivered as they arrive.
+    /// MPT: resequencing at the far end: `{ window = "1600p", timeout = "300ms", late = "drop" }`. Default: none;
+    /// packets are delivered as they arrive.
     pub(crate) resequence: Option<Spanned<Resequence>>,
-    /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
+    /// MPT: room in the device and in the sockets of the tunnel: `{ ring = "1500p", socket = "92p" }`. Default: none;
+    /// the tunnel never holds packets back.
     pub(crate) device: Option<Spanned<Device>>,
-    /// MPT: what a test bed does not hold still, drawn by seed. Default: nothing.
+    /// MPT: random effects that a test bed does not hold still, drawn by the seed. Default: none.
     pub(crate) nuisances: Option<Spanned<Nuisances>>,
-    /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
+    /// Ropewalk: congestion control of the paths. A name, a name with parameters (`{ name = "cubic", beta = 0.7 }`),
+    /// or `"off"` for no congestion windows. Default: `"discern"`.
     pub(crate) congestion: Option<Spanned<Algorithm>>,
-    /// Ropewalk, in the place of `congestion`: the paths have the congestion control of this flow, which a sweep may vary.
+    /// Ropewalk, instead of `congestion`: the paths use the congestion control of the flow with this name, which a
+    /// sweep may vary.
     pub(crate) congestion_of: Option<Spanned<String>>,
-    /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no
-    /// measurements. Ropewalk: one under which packets wait for a congestion window.
+    /// The scheduler of `ropewalk list schedulers` that picks the path of each packet. MPT takes one that needs no
+    /// measurements. Ropewalk takes one under which packets wait for a congestion window. Default: MPT
+    /// `"packet-round-robin"`; Ropewalk `"overflow"`.
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
-    /// Ropewalk: lost fragments are retransmitted.
+    /// Ropewalk: retransmit lost fragments. Default: `true`.
     pub(crate) retransmit: Option<Spanned<bool>>,
-    /// Ropewalk: pure TCP acknowledgements that wait in the ingress queue give way to newer ones of their connection.
+    /// Ropewalk: a pure TCP acknowledgement that waits in the ingress queue is replaced by a newer one of its
+    /// connection. Default: `true`.
     pub(crate) ack_filter: Option<Spanned<bool>>,
-    /// Ropewalk: packets are delivered in the order in which they were sent.
+    /// Ropewalk: deliver packets in the order in which they were sent. Default: `true`.
     pub(crate) in_order: Option<Spanned<bool>>,
-    /// Ropewalk: the treatment of a late packet, one that later packets have overtaken.
+    /// Ropewalk: the treatment of a late packet, which later packets have overtaken. Default: `"drop"`.
     pub(crate) late: Option<Spanned<Late>>,
-    /// Ropewalk: the longest that a missing fragment is waited for.
+    /// Ropewalk: the longest wait for a missing fragment. The actual wait follows the measurements of the sender.
+    /// Default: `"500ms"`.
     pub(crate) max_reorder_timeout: Option<Spanned<Time>>,
-    /// Ropewalk: a path that is silent for so long is probed.
+    /// Ropewalk: a path that sends and receives nothing for this long is probed. Default: `"200ms"`.
     pub(crate) probe_interval: Option<Spanned<Time>>,
-    /// Ropewalk: CoDel's target in the ingress queue.
+    /// Ropewalk: target of CoDel in the ingress queue. The longest RTT of a path and its excess delay are added to it.
+    /// Default: `"20ms"`.
     pub(crate) codel_target: Option<Spanned<Time>>,
-    /// Ropewalk: CoDel's interval in the ingress queue.
+    /// Ropewalk: interval of CoDel in the ingress queue. Default: `"300ms"`.
     pub(crate) codel_interval: Option<Spanned<Time>>,
-    /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the
-    /// three.
+    /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer. Each of
+    /// the three has this limit. Default: `"64MiB"`.
     pub(crate) memory: Option<Spanned<Size>>,
-    /// Ropewalk: names of paths that are used only while all others have failed. Default: none.
+    /// Ropewalk: names of paths that are used only while no other path works. Default: none.
     pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
+    /// Ropewalk: names of paths where every byte costs money. They are backups, and are probed seldom. Default: none.
     pub(crate) metered: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Ropewalk: names of secondary paths: they carry data only while the regular ones are full, or none works. Default: none.
+    /// Ropewalk: names of paths that carry data only while the regular paths are full, or while none of them works. A
+    /// secondary path cannot be a backup. Default: none.
     pub(crate) secondary: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Ropewalk: the tunnel's device has segmentation offload, as the daemon's: a super-segment of a host with `tso` is one
-    /// packet in the tunnel and at its receiver, which acknowledges it once. Without it packets go one by one.
+    /// Ropewalk: the device of the tunnel has segmentation offload, as the device of the daemon has. A super-segment
+    /// of a host with `tso` is then one packet in the tunnel and at its receiver, which acknowledges it once. With
+    /// `false` packets go one by one. Default: `true`.
     pub(crate) offload: Option<Spanned<bool>>,
-    /// Ropewalk: both ends take bundles, several inner packets and acknowledgements in one datagram. Without it packets go one by
-    /// one, as with an end of an earlier version.
+    /// Ropewalk: both ends accept bundles, which are several inner packets and acknowledgements in one datagram. With
+    /// `false` packets go one by one, as with an end of an earlier version. Default: `true`.
     pub(crate) bundles: Option<Spanned<bool>>,
-    /// Ropewalk: sparse flows are a real-time class, which goes ahead of bulk and is copied over a second path while its
-    /// own is unsteady.
+    /// Ropewalk: sparse flows form a real-time class. It goes ahead of bulk traffic, and is copied over a second path
+    /// while its own path is unsteady. Default: `false`.
     pub(crate) realtime: Option<Spanned<bool>>,
-    /// Ropewalk, with `realtime`: what copies may have of all paths' capacity.
+    /// Ropewalk with `realtime`: share of the capacity of all paths that copies may use. Default: `"5%"`.
     pub(crate) copy_budget: Option<Spanned<Percent>>,
-    /// Ropewalk, with `realtime`: metered paths carry copies, too.
+    /// Ropewalk with `realtime`: metered paths carry copies, too. Default: `false`.
     pub(crate) copy_on_metered: Option<Spanned<bool>>,
-    /// Ropewalk, with `realtime`: what may go ahead of bulk, of all paths' capacity.
+    /// Ropewalk with `realtime`: share of the capacity of all paths that may go ahead of bulk traffic. Default:
+    /// `"50%"`.
     pub(crate) realtime_share: Option<Spanned<Percent>>,
-    /// Ropewalk: the connections that end at the tunnel's near end and are begun again at its far end (RFC 3135).
+    /// Ropewalk: the connections that the tunnel splits. They end at the near end of the tunnel, and continue as new
+    /// connections from its far end (RFC 3135). Default: `"off"`.
     pub(crate) relay: Option<Spanned<RelayKind>>,
-    /// Ropewalk, with `relay`: congestion control of the far end's connections.
+    /// Ropewalk with `relay`: congestion control of the connections from the far relay to the receivers, as of a flow.
+    /// It is what the kernel of the far host uses. Default: `"cubic"`.
     pub(crate) relay_congestion: Option<Spanned<Algorithm>>,
-    /// Ropewalk, with `relay`: rate of the local links between the relay's ends and the flows' hosts.
+    /// Ropewalk with `relay`: rate of the local links between the relays and the hosts of the flows. Default:
+    /// `"1gbit"`.
     pub(crate) relay_rate: Option<Spanned<BitRate>>,
-    /// Ropewalk, with `relay`: propagation delay of the local links, one way.
+    /// Ropewalk with `relay`: propagation delay of the local links, one way. Default: `"500us"`.
     pub(crate) relay_delay: Option<Spanned<Time>>,
 }
 
@@ -96,7 +111,7 @@ pub(crate) struct Tunnel {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "relay")]
 pub(crate) enum RelayKind {
-    /// Nothing: TCP runs end to end.
+    /// None: TCP runs end to end.
     #[default]
     Off,
     /// TCP connections.
@@ -108,10 +123,10 @@ pub(crate) enum RelayKind {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "tunnel-mode")]
 pub(crate) enum Mode {
-    /// The MPT library's: packets are striped and put in order, nothing is measured.
+    /// The MPT library: packets are striped and put in order, and nothing is measured.
     #[default]
     Mpt,
-    /// Ropewalk's own: every path has its congestion control, lost fragments are retransmitted.
+    /// Ropewalk's own tunnel: each path has congestion control, and lost fragments are retransmitted.
     Ropewalk,
 }
 
@@ -129,11 +144,11 @@ pub(crate) enum TunnelKind {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "resequence")]
 pub(crate) struct Resequence {
-    /// A packet this far ahead of the expected one flushes everything; 0 is no resequencing.
+    /// A packet that is this far ahead of the expected one flushes the buffer. `"0p"` disables resequencing.
     pub(crate) window: Packets,
-    /// The longest a packet is held.
+    /// The longest time that a packet is held.
     pub(crate) timeout: Time,
-    /// The treatment of a late packet, one that later packets have overtaken. MPT drops it.
+    /// The treatment of a late packet, which later packets have overtaken. MPT drops it.
     #[serde(default)]
     pub(crate) late: Late,
 }
@@ -155,18 +170,23 @@ pub(crate) enum Late {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "nuisances")]
 pub(crate) struct Nuisances {
-    /// The place in the round-robin cycle of the first packet of each direction is drawn: each as often as any.
+    /// Draws the place of the first packet in the cycle of the scheduler, for each direction. All places are equally
+    /// likely. Replaces `first`.
     #[serde(default)]
     pub(crate) draw_first: bool,
-    /// Background packets of 100 bytes (neighbour discovery, ARP, MLD) enter the tunnel in each direction, each with an
-    /// exponential pause after the one before; this is the mean of the pauses. Default: none.
+    /// Mean pause between background packets of 100 bytes (neighbour discovery, ARP, MLD), which enter the tunnel in
+    /// each direction. Pauses are exponential. Default: none.
     pub(crate) stray_interval: Option<Spanned<Time>>,
-    /// The time from a packet's arrival at a daemon that sleeps until the daemon runs. Default: none.
+    /// Time from the arrival of a packet at a sleeping daemon until the daemon runs: `{ least = "3us", mean = "10us"
+    /// }`. The daemon then takes all packets that arrived until then. Needs a `device`. Default: none.
     pub(crate) wake_up: Option<Spanned<WakeUp>>,
-    /// The time from a packet's arrival at a TCP receiver until the program, which sleeps, reads. Default: none.
+    /// Time from the arrival of a packet at a TCP receiver until its sleeping program reads: `{ least = "4us", mean =
+    /// "30us" }`. A segment with PSH is acknowledged then, together with all others that arrived until then. Default:
+    /// it is acknowledged at once.
     pub(crate) reader: Option<Spanned<WakeUp>>,
-    /// One processor: the receiving program runs when the daemon has delivered all that came; after so many
-    /// acknowledgements it preempts the daemon. This is their mean; the number is exponential. Default: 1500 each time.
+    /// Instead of `reader`, for hosts with one processor: the receiving program reads when the daemon has delivered
+    /// everything that arrived. After this mean number of acknowledgements (exponential) it preempts the daemon.
+    /// Default: 1500 each time.
     pub(crate) preemption: Option<Spanned<u32>>,
 }
 
@@ -175,9 +195,9 @@ pub(crate) struct Nuisances {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "wake-up")]
 pub(crate) struct WakeUp {
-    /// The least latency.
+    /// The smallest latency. Above it, the latency is exponential.
     pub(crate) least: Time,
-    /// The mean latency, at least the least.
+    /// The mean latency, at least `least`.
     pub(crate) mean: Time,
 }
 
@@ -186,8 +206,8 @@ pub(crate) struct WakeUp {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "device")]
 pub(crate) struct Device {
-    /// Packets that fit into the device's ring (`txqueuelen`).
+    /// Packets that fit into the ring of the device (`txqueuelen`).
     pub(crate) ring: Packets,
-    /// Packets that fit into one path socket's send buffer.
+    /// Packets that fit into the send buffer of the socket of one path.
     pub(crate) socket: Packets,
 }

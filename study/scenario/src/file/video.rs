@@ -9,31 +9,36 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "video")]
 pub(crate) struct Video {
-    /// stored: written ahead, and the player stalls when nothing is left. live: written when captured, and
-    /// what is late is skipped.
+    /// Stored video is written ahead of the player, which stalls when its next frame is missing. Live video is written
+    /// as it is captured, and late frames are skipped.
     #[serde(default)]
     pub(crate) kind: VideoKind,
-    /// Mean rate.
+    /// Mean rate. Either this or `ladder` is required.
     pub(crate) rate: Option<Spanned<BitRate>>,
-    /// Instead of `rate`: rates that it adapts between, ascending; it begins with the lowest.
+    /// Instead of `rate`: rates between which the video adapts, ascending. It begins with the lowest: `["1mbit",
+    /// "2.5mbit", "5mbit"]`.
     pub(crate) ladder: Option<Spanned<Vec<BitRate>>>,
-    /// Frames a second.
+    /// Frames per second. Default: 25.
     pub(crate) fps: Option<Spanned<u32>>,
-    /// Frames of a group of pictures, which has one rate. Default: two seconds.
+    /// Frames in a group of pictures. A group has one rate. Default: two seconds of frames.
     pub(crate) gop: Option<Spanned<u32>>,
-    /// The size of a group's first frame, as a multiple of the others'.
+    /// Size of the first frame of a group, as a multiple of the other frames. The mean rate stays the same. Default:
+    /// 1.
     pub(crate) intra: Option<Spanned<f64>>,
-    /// Coefficient of variation of the frames' sizes around their mean, lognormal.
+    /// Coefficient of variation of the sizes of frames (lognormal, with the mean kept). Zero is a constant bit rate.
+    /// Default: 0.
     pub(crate) variation: Option<Spanned<f64>>,
-    /// Coefficient of variation of the groups' sizes around their mean, lognormal: quiet and busy scenes.
+    /// Coefficient of variation of the sizes of groups (lognormal, with the mean kept): quiet and busy scenes.
+    /// Default: 0.
     pub(crate) group_variation: Option<Spanned<f64>>,
-    /// stored: playback time that the player buffers before it starts.
+    /// Stored video: playback time that the player buffers before it starts. Default: `"2s"`.
     pub(crate) startup: Option<Spanned<Time>>,
-    /// stored: playback time that it buffers before it continues after a stall. Default: as `startup`.
+    /// Stored video: playback time that the player buffers before it continues after a stall. Default: as `startup`.
     pub(crate) resume: Option<Spanned<Time>>,
-    /// stored: the most playback time that is written ahead of the player.
+    /// Stored video: the most playback time that is written ahead of the player. It is at least `startup`, `resume`
+    /// and a group. Default: `"30s"`.
     pub(crate) ahead: Option<Spanned<Time>>,
-    /// live: from the capture of a frame to its playback.
+    /// Live video: time from the capture of a frame to its playback. Default: `"500ms"`.
     pub(crate) latency: Option<Spanned<Time>>,
 }
 
@@ -42,9 +47,9 @@ pub(crate) struct Video {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "video-kind")]
 pub(crate) enum VideoKind {
-    /// From a disk.
+    /// A stored video.
     #[default]
     Stored,
-    /// From a camera.
+    /// A live video, from a camera.
     Live,
 }

@@ -294,7 +294,7 @@ fn refuse_tcp_keys(host: &Spanned<file::Host>) -> Result<(), Diagnostic> {
         Some((key, _)) => {
             let message = format!("QUIC has no `{key}`: loss detection is RFC 9002's, and there is no send buffer");
             Err(Diagnostic::new(host.span(), message)
-                .with_help("the keys that it has stand in docs/reference/scenario.md"))
+                .with_help("docs/reference/scenario/flow.md lists the keys that it has"))
         }
         None => Ok(()),
     }

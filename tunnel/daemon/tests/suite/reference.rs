@@ -12,9 +12,10 @@ fn section(table: &str) -> &'static str {
     section.unwrap_or_else(|| panic!("no section for [{table}]")).split("\n## ").next().unwrap()
 }
 
-/// The first cell of each row of a section.
+/// The keys of the headings of a section: "### `TABLE.KEY`".
 fn documented_keys(table: &str) -> BTreeSet<String> {
-    section(table).lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).map(str::to_owned).collect()
+    let start = format!("### `{table}.");
+    section(table).lines().filter_map(|line| line.strip_prefix(&start)?.strip_suffix('`')).map(str::to_owned).collect()
 }
 
 #[test]
@@ -30,8 +31,9 @@ fn all_keys_are_documented_and_no_others() {
 #[test]
 fn documented_defaults_are_those_of_the_machine() {
     let default = |key: &str| {
-        let row = section("tunnel").lines().find(|line| line.starts_with(&format!("| `{key}`")));
-        row.and_then(|row| row.rsplit(" | ").next()).unwrap_or_else(|| panic!("no row for {key}"))
+        let (_, rest) =
+            section("tunnel").split_once(&format!("### `tunnel.{key}`\n")).unwrap_or_else(|| panic!("no {key}"));
+        rest.lines().find(|line| line.starts_with("- Default: ")).unwrap_or_else(|| panic!("no default of {key}"))
     };
     let options = machine::TunnelOptions::default();
     let timeout = format!("\"{}ms\"", options.max_reorder_timeout.as_millis_f64());

@@ -89,7 +89,7 @@ pub(super) const LOSS_THRESHOLD: Parameter = Parameter {
 };
 pub(super) const BETA: Parameter = Parameter {
     name: "beta",
-    description: "what a round with loss leaves of a bound, at least",
+    description: "smallest share of a bound that a round with loss leaves",
     kind: ParamKind::Number { default: 0.7, min: 0.1, max: 1.0 },
 };
 pub(super) const HEADROOM: Parameter = Parameter {
