@@ -10,4 +10,3 @@ mod names;
 mod no_store;
 mod provenance;
 mod trace;
-mod trace;

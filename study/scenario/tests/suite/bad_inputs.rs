@@ -1,6 +1,6 @@
 //! A fault in a scenario is reported with its line, its key and a remedy.
 
-use crate::common::{error, try_read};
+use crate::common::error;
 use ropewalk_scenario::{Error, Overrides, Scenario};
 use std::path::Path;
 
