@@ -6,7 +6,7 @@ use crate::host_kernel::log_tail;
 use crate::kernel_image;
 use crate::processes;
 use crate::protocol::{Plan, RunResults};
-use crate::shell::quoted;
+use strings::shell_quoted;
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ impl<'a> Guest<'a> {
 
     fn prepare(&self, agent: &[String], setup: &[String], plan: &Plan) -> io::Result<()> {
         let dir = self.dir;
-        let agent: Vec<String> = agent.iter().map(|word| quoted(word)).collect();
+        let agent: Vec<String> = agent.iter().map(|word| shell_quoted(word)).collect();
         let mount = if self.kernel.is_image { MOUNT_IMAGE } else { MOUNT_UML };
         let init = INIT.replace("MOUNT", mount).replace("DIR", &dir.display().to_string());
         let init = init.replace("AGENT", &agent.join(" "));

@@ -9,12 +9,13 @@ use crate::packet_size::payload;
 use crate::programs::Hold;
 use crate::protocol::{Application, FlowSpec, Plan, RunResults, TcpSpec, Transport, UdpSpec};
 use crate::script::script;
-use crate::shell::{commented, quoted};
+use crate::shell::commented;
 use crate::testbed::{self, Reaper};
 use crate::{Error, Generator, mptcp, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
+use strings::shell_quoted;
 use units::{Instant, RngStream, Span};
 
 /// Number of attempts of a run that is disturbed.
@@ -226,7 +227,7 @@ impl Lab {
     }
 
     fn environment(&self, backend: &Backend, name: &str, folder: &str) -> Environment {
-        let program = quoted(&self.program);
+        let program = shell_quoted(&self.program);
         let (prefix, sockets) = match backend {
             Backend::Guest(_) => (String::new(), SOCKETS.to_owned()),
             Backend::Netns(_) => (format!("{name}-"), folder.to_owned()),

@@ -17,7 +17,7 @@
 //! - `testbed`: hosts as network namespaces, joined by links; `emulator`: a link in real time.
 //! - `summary`, `series`, `fairness`, `tunnel`: the results as a [`record::Run`]; `mptcp`: refuses a connection that
 //!   lacks a subflow.
-//! - `packet_size`: sizes of packets. `processes`: finds and ends those of a run. `shell`: quoting.
+//! - `packet_size`: sizes of packets. `processes`: finds and ends those of a run. `shell`: comments of scripts.
 //! - `replay`: a kernel as the judge of random situations of our TCP sender.
 //! - `doctor`: what this machine can run, and what would have to be added.
 

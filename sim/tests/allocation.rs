@@ -1,42 +1,18 @@
 //! The steady state does not allocate: a run of twice the length asks the allocator for no more.
-#![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
 
 mod common;
 
 use common::{links, multipath, one_link, pipe};
 use scenario::model::Experiment;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use units::{Rate, Span};
 
-struct CountingAllocator;
-
-thread_local! {
-    /// Allocations of the current thread: each test runs in its own.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: CountingAllocator = CountingAllocator;
+static COUNTING: testing::CountingAllocator = testing::CountingAllocator;
 
 fn allocations(experiment: &Experiment) -> u64 {
-    let prior_count = ALLOCATIONS.get();
+    let prior_count = testing::allocations();
     ropewalk_sim::run(experiment, 1).expect("registered");
-    ALLOCATIONS.get() - prior_count
+    testing::allocations() - prior_count
 }
 
 #[test]

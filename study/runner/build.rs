@@ -55,7 +55,7 @@ fn digest() -> u64 {
     SOURCES.iter().for_each(|path| collect(Path::new(path), &mut files));
     files.sort();
     let bytes = files.iter().flat_map(|file| std::fs::read(file).unwrap_or_default());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    strings::fnv1a(bytes)
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {

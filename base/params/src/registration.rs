@@ -118,9 +118,7 @@ fn is_name(name: &str) -> bool {
 /// gives. The text lives until the program ends.
 #[must_use]
 pub fn code_version(package: &str, version: &str, sources: &[&str]) -> &'static str {
-    let bytes = sources.iter().flat_map(|source| source.bytes());
-    let digest =
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let digest = strings::fnv1a(sources.iter().flat_map(|source| source.bytes()));
     format!("{package} {version} {digest:016x}").leak()
 }
 

@@ -1,10 +1,12 @@
-//! For tests only: skips, which are counted; waits for conditions; and campaigns of seeds.
+//! For tests only: skips, which are counted; waits for conditions; campaigns of seeds; a counting allocator.
 //!
 //! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
 //! durations in virtual time.
 
+mod allocator;
 mod campaign;
 
+pub use allocator::{CountingAllocator, allocations, bytes_in_use};
 pub use campaign::{SEEDS, Seeds, campaign};
 
 use std::fs::OpenOptions;

@@ -3,6 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 use std::fmt;
+use strings::fnv1a;
 
 /// The random stream of one component.
 ///
@@ -16,7 +17,7 @@ impl RngStream {
     /// The stream `name` of a run with this `seed`.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
-        Self { generator: Pcg64::new(u128::from(seed), u128::from(fnv1a(name))) }
+        Self { generator: Pcg64::new(u128::from(seed), u128::from(fnv1a(name.bytes()))) }
     }
 
     /// 64 random bits.
@@ -44,11 +45,6 @@ impl fmt::Debug for RngStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RngStream")
     }
-}
-
-/// FNV-1a, 64 bit (the standard library's hashers may change).
-fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::host::{route_options, single_segments};
 use super::{Network, Subnet, host, uplink};
-use crate::shell::quoted;
 use params::ParamValue;
 use scenario::model::{AlgorithmChoice, Flow, Ropewalk, Route, Tunnel, TunnelOptions};
 use std::fmt::Write;
+use strings::shell_quoted;
 
 /// The ends at the source and at the sink, in names of files and devices.
 pub(crate) const ENDS: [&str; 2] = ["near", "far"];
@@ -46,7 +46,7 @@ impl Network<'_> {
             let all_paths_up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
             lines.push(format!(
                 "timeout {STARTUP_TIMEOUT} sh -c {}",
-                quoted(&format!("until {all_paths_up}; do sleep 0.1; done"))
+                shell_quoted(&format!("until {all_paths_up}; do sleep 0.1; done"))
             ));
         }
         // TCP in the tunnel takes its options from the route to the other end, which the daemon has added.

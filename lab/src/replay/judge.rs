@@ -7,13 +7,13 @@ use crate::guest_kernel::GuestKernel;
 use crate::host_kernel::{HostKernel, log_tail};
 use crate::processes::{self, RUN_VARIABLE};
 use crate::protocol::Plan;
-use crate::shell::quoted;
 use crate::{Error, testbed};
 use replay::{Recording, Script};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use strings::shell_quoted;
 use units::Span;
 
 /// Name of the agent's word for the player, and its files.
@@ -104,7 +104,7 @@ impl Judge {
     }
 
     fn play_in_guest(&self, kernel: &GuestKernel, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
-        let agent: Vec<String> = self.agent.iter().map(|word| quoted(word)).collect();
+        let agent: Vec<String> = self.agent.iter().map(|word| shell_quoted(word)).collect();
         let command = format!("{} {WORD} {GUEST}/{SCRIPTS} {GUEST}/{RECORDINGS}", agent.join(" "));
         // The agent has nothing else to do. What it waits for, the guest's time limit allows thirty times.
         let plan = Plan { drain: Span(total_us(scripts) * 1000 / 30), ..Plan::default() };

@@ -6,7 +6,7 @@ pub struct Digest(u64);
 
 impl Default for Digest {
     fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
+        Self(strings::OFFSET_BASIS)
     }
 }
 
@@ -14,7 +14,7 @@ impl Digest {
     /// Adds a word.
     pub fn add(&mut self, word: u64) {
         // A rotation beside the multiplication lets high bits reach low ones.
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+        self.0 = (self.0 ^ word).wrapping_mul(strings::PRIME).rotate_left(29);
     }
 
     /// Adds text.

@@ -1,8 +1,8 @@
 //! The frame of a chart: caption, axes with titles and units, grid. Sizes are points, so that a chart of one column of a
 //! paper (252 pt) has text of 8 pt.
 
-use crate::markup::escape;
 use crate::svg::tick_text;
+use strings::escape_html;
 
 /// Width and height of a picture, points.
 pub(crate) type Size = (f64, f64);
@@ -61,7 +61,7 @@ pub(crate) fn picture(titles: &Titles<'_>, ticks: &[(f64, String)], draw: impl F
     let mut out = String::new();
     for (line, text) in caption.iter().enumerate() {
         let y = 8.0 + line as f64 * LINE;
-        out += &format!("<text class=\"x h\" x=\"{middle:.1}\" y=\"{y:.1}\">{}</text>", escape(text));
+        out += &format!("<text class=\"x h\" x=\"{middle:.1}\" y=\"{y:.1}\">{}</text>", escape_html(text));
     }
     for (share, text) in ticks {
         let (y, label) = (area.y(*share), area.left - 3.0);
@@ -79,12 +79,12 @@ pub(crate) fn picture(titles: &Titles<'_>, ticks: &[(f64, String)], draw: impl F
         "<text class=\"x\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\
          <text class=\"x\" transform=\"translate(9 {turned:.1}) rotate(-90)\">{}</text>",
         height - 4.0,
-        escape(titles.x),
-        escape(titles.y)
+        escape_html(titles.x),
+        escape_html(titles.y)
     );
     format!(
         "<svg class=\"p\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">{out}</svg>",
-        escape(titles.label)
+        escape_html(titles.label)
     )
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn x_tick(area: &Area, x: f64, text: &str) -> String {
     let (y, start, end) = (area.bottom + 9.5, area.bottom, area.bottom + 2.5);
     format!(
         "<path class=\"a\" d=\"M{x:.1} {start:.1}V{end:.1}\"/><text class=\"x\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escape(text)
+        escape_html(text)
     )
 }
 

@@ -3,9 +3,9 @@
 use crate::axes::{CHARACTER, PANEL};
 use crate::chart::Line;
 use crate::colour;
-use crate::markup::escape;
 use crate::svg::stroke;
 use serde_json::{Value, json};
+use strings::escape_html;
 
 /// A figure.
 #[derive(Default)]
@@ -63,8 +63,8 @@ impl Drawing {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}pt\" height=\"{height:.0}pt\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\"><title>{}</title><desc>{}</desc><style>{STYLE}</style>\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{body}</svg>\n",
-            escape(&self.title),
-            escape(&self.notes.join(" "))
+            escape_html(&self.title),
+            escape_html(&self.notes.join(" "))
         )
     }
 
@@ -107,7 +107,8 @@ impl Drawing {
                 false => format!("<path class=\"l\" {} d=\"M{x:.1} {:.1}h{SAMPLE}\"/>", stroke(line), y - 2.8),
             };
             let text = x + sample_width + 4.0;
-            out += &format!("{sample}<text class=\"s\" x=\"{text:.1}\" y=\"{y:.1}\">{}</text>", escape(&line.name));
+            out +=
+                &format!("{sample}<text class=\"s\" x=\"{text:.1}\" y=\"{y:.1}\">{}</text>", escape_html(&line.name));
             x += length;
         }
         (out, y + 4.0)

@@ -13,7 +13,6 @@ mod tables;
 
 use crate::colour::DASHES;
 use crate::grid::unique;
-use crate::markup::escape;
 use crate::number::plural;
 use crate::provenance::{Provenance, shell};
 use crate::short::short_form;
@@ -21,6 +20,7 @@ use crate::study::Study;
 use crate::{colour, drawing, number};
 pub use overview::compare_html;
 use serde_json::{Value, json};
+use strings::escape_html;
 
 const STYLE: &str = include_str!("../assets/report.css");
 /// Common functions, the charts of figures, the charts over time of a cell, files of figures, and wide tables.
@@ -104,11 +104,12 @@ fn page(title: &str, header: &str, sections: &[String], data: &PageData, study: 
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
          <style>{UPLOT_STYLE}\n{}\n{STYLE}</style>\n</head>\n",
-        escape(title),
+        escape_html(title),
         colour::css()
     );
     let scripts = scripts(data);
-    let footer = format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit));
+    let footer =
+        format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape_html(study.version), escape_html(study.commit));
     let (contents, sections) = (contents(sections), sections.concat());
     format!("{head}<body>\n{header}{contents}{sections}{footer}{scripts}</body>\n</html>\n")
 }
@@ -164,14 +165,14 @@ fn header(study: &Study<'_>, note: &str) -> String {
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),
     ];
-    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape(study.title), definition_list(&facts))
+    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape_html(study.title), definition_list(&facts))
 }
 
 /// A list of names and values, without empty values.
 fn definition_list(items: &[(&str, String)]) -> String {
     let items = items.iter().filter(|(_, value)| !value.trim().is_empty());
     let items: String =
-        items.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect();
+        items.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape_html(value))).collect();
     format!("<dl>{items}</dl>")
 }
 
@@ -182,7 +183,7 @@ fn seeds(study: &Study<'_>) -> String {
 
 fn paragraphs(text: &str) -> String {
     let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
-    blocks.map(|block| format!("<p>{}</p>\n", escape(block))).collect()
+    blocks.map(|block| format!("<p>{}</p>\n", escape_html(block))).collect()
 }
 
 fn parameters_and_scenario(study: &Study<'_>) -> String {
@@ -192,10 +193,14 @@ fn parameters_and_scenario(study: &Study<'_>) -> String {
     });
     let swept = varying_keys.iter().map(|key| {
         let values = unique(study.cells().iter().map(|cell| cell.parameter(key).to_owned()));
-        format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape(key), escape(&values.join(", ")))
+        format!(
+            "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>",
+            escape_html(key),
+            escape_html(&values.join(", "))
+        )
     });
     let fixed = fixed.into_iter().map(|(key, value)| {
-        format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape(key), escape(value))
+        format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape_html(key), escape_html(value))
     });
     let parameters: String = swept.chain(fixed).collect();
     let parameters = match parameters.is_empty() {
@@ -221,7 +226,7 @@ fn provenance(provenance: &Provenance<'_>, is_simulated: bool) -> String {
     let files = "Files that it names are looked for beside it.";
     let command = match provenance.command {
         [] => String::new(),
-        _ => format!("<h3>Command</h3>\n<pre><code>{}</code></pre>\n", escape(&shell(provenance.command))),
+        _ => format!("<h3>Command</h3>\n<pre><code>{}</code></pre>\n", escape_html(&shell(provenance.command))),
     };
     let about = match provenance.needs_options() {
         true => format!("This is the file. The command above changes it; the command, {again}. {files}"),
@@ -237,13 +242,13 @@ fn provenance(provenance: &Provenance<'_>, is_simulated: bool) -> String {
     };
     format!(
         "{command}<h3>Scenario as it was run</h3>\n<p>{about}</p>\n<pre><code>{}</code></pre>\n{changes}",
-        escape(provenance.text())
+        escape_html(provenance.text())
     )
 }
 
 /// A line of a unified diff.
 fn changed_line(line: &str) -> String {
-    let line_text = escape(line);
+    let line_text = escape_html(line);
     match line.chars().next() {
         Some('+') => format!("<ins>{line_text}</ins>\n"),
         Some('-') => format!("<del>{line_text}</del>\n"),

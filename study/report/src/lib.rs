@@ -33,7 +33,6 @@ mod heat_map;
 mod html;
 mod layout;
 mod load;
-mod markup;
 mod notebook;
 mod number;
 mod overview;

@@ -4,12 +4,12 @@ use crate::caption::{caption, corner};
 use crate::colour::{self, Slots};
 use crate::grid::{Grid, Row, Value, pairs, references};
 use crate::layout::{BY_FLOW, Scope, Table};
-use crate::markup::escape;
 use crate::number::{DASH, format_digits, format_number, format_optional, format_percent, name_with_unit, plural};
 use crate::study::Study;
 use crate::summary;
 use crate::value::{self, sample};
 use std::collections::BTreeMap;
+use strings::escape_html;
 
 /// The maximum number of rows of a table.
 const MAX_ROWS: usize = 100;
@@ -43,7 +43,7 @@ pub fn html_tables(study: &Study<'_>) -> String {
 
 /// A footnote.
 fn note(text: &str) -> String {
-    format!("<p>{}</p>\n", escape(text))
+    format!("<p>{}</p>\n", escape_html(text))
 }
 
 fn layout_table(study: &Study<'_>, table: &Table) -> String {
@@ -53,7 +53,7 @@ fn layout_table(study: &Study<'_>, table: &Table) -> String {
 fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let references = references(study, table, grid);
     let compared: Vec<_> =
-        references.iter().map(|reference| (escape(&reference.name), pairs(grid, reference))).collect();
+        references.iter().map(|reference| (escape_html(&reference.name), pairs(grid, reference))).collect();
     let mut rows = Vec::new();
     for (index, row) in grid.rows.iter().enumerate() {
         rows.push(simulated(row, &study.slots()));
@@ -68,14 +68,14 @@ fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
             }
         }
     }
-    let columns: Vec<String> = grid.columns.iter().map(|name| escape(name)).collect();
+    let columns: Vec<String> = grid.columns.iter().map(|name| escape_html(name)).collect();
     let outliers = grid.outliers().map_or(String::new(), |text| note(&text));
-    html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows, 0) + &outliers
+    html_table(&escape_html(&caption(study, table, grid)), &escape_html(&corner(table)), &columns, &rows, 0) + &outliers
 }
 
 fn simulated(row: &Row, slots: &Slots) -> String {
     let dot = |slot: usize| format!("<i style=\"background:{}\"></i>", colour::light()[colour::colour(slot)]);
-    let heading = format!("{}{}", slots.get(&row.name).map_or(String::new(), dot), escape(&row.name));
+    let heading = format!("{}{}", slots.get(&row.name).map_or(String::new(), dot), escape_html(&row.name));
     let cell = |value: &Option<Value>| {
         let Some(value) = value else { return DASH.to_owned() };
         let half = value.estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));
@@ -107,14 +107,14 @@ fn html_table(caption: &str, corner: &str, columns: &[String], rows: &[String], 
 
 fn summary_tables(study: &Study<'_>) -> String {
     let table = |summary: summary::SummaryTable| {
-        let headings: Vec<String> = summary.headings.iter().map(|name| escape(name)).collect();
+        let headings: Vec<String> = summary.headings.iter().map(|name| escape_html(name)).collect();
         let row = |row: &Vec<String>| {
             let cell = |(index, text): (usize, &String)| {
                 let class = if index + 1 < summary.name_columns { " class=\"name\"" } else { "" };
-                format!("<td{class}>{}</td>", escape(text))
+                format!("<td{class}>{}</td>", escape_html(text))
             };
             let cells: String = row[1..].iter().enumerate().map(cell).collect();
-            format!("<tr><th>{}</th>{cells}</tr>\n", escape(&row[0]))
+            format!("<tr><th>{}</th>{cells}</tr>\n", escape_html(&row[0]))
         };
         let rows: Vec<String> = summary.rows.iter().map(row).collect();
         let outliers = summary.outliers.map_or(String::new(), |text| note(&text));

@@ -67,17 +67,7 @@ impl Provenance<'_> {
 /// A command line for a shell.
 #[must_use]
 pub fn shell(command: &[String]) -> String {
-    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a POSIX shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    command.iter().map(|word| strings::shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::axes::{self, Area, Titles, x_tick};
 use crate::chart::{Chart, Line};
 use crate::colour::DASHES;
-use crate::markup::escape;
 use crate::number::{format_number, relative_error};
+use strings::escape_html;
 
 /// Round numbers from zero to at least `max`: at most five steps of 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(max: f64) -> Vec<f64> {
@@ -25,7 +25,7 @@ fn instants((start, end): (f64, f64)) -> Vec<f64> {
 pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
     let title = axes::with_unit(&chart.title, &chart.unit);
     let (picture, names) = (time_chart(chart, times), legend(&chart.lines));
-    format!(r#"<figure><figcaption>{}</figcaption>{picture}{names}</figure>"#, escape(&title))
+    format!(r#"<figure><figcaption>{}</figcaption>{picture}{names}</figure>"#, escape_html(&title))
 }
 
 /// The picture of a chart over time.
@@ -82,7 +82,7 @@ fn legend_entry(line: &Line) -> String {
     format!(
         r#"<span><svg viewBox="0 0 22 8"><path class="l" {} d="M0 4H22"/></svg>{}</span>"#,
         stroke(line),
-        escape(&line.name)
+        escape_html(&line.name)
     )
 }
 
@@ -133,7 +133,7 @@ fn curve(line: &Line, max: f64, area: &Area) -> String {
     let quartile = |share: f64| format_number(line.values[((count - 1) as f64 * share).round() as usize]);
     let title = format!(
         "{}: median {}, quartiles {} and {}, {count} values",
-        escape(&line.name),
+        escape_html(&line.name),
         quartile(0.5),
         quartile(0.25),
         quartile(0.75)
@@ -188,20 +188,20 @@ pub(crate) fn scatter(points: &[ScatterPoint], name: &str, unit: &str) -> String
         corners.iter().map(|(log_x, log_y)| format!("{:.1},{:.1}", x(*log_x), y(*log_y))).collect();
     out += &format!(r#"<polygon points="{}"/>"#, corners.join(" "));
     out += &format!(r#"<path class="d" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(low), y(low), x(high), y(high));
-    let name = escape(name);
+    let name = escape_html(name);
     for ScatterPoint { name: cell, colour, published, simulated } in points {
         let error = relative_error(*simulated, *published).map_or(String::new(), crate::number::format_percent);
         out += &format!(
             r#"<circle cx="{:.1}" cy="{:.1}" r="4" style="fill:var(--c{colour})"><title>{}: {name} {}, simulated {} ({error})</title></circle>"#,
             x(published.log10()),
             y(simulated.log10()),
-            escape(cell),
+            escape_html(cell),
             format_number(*published),
             format_number(*simulated)
         );
     }
     let middle = (SIZE - EDGE + 8.0) / 2.0;
-    let unit = escape(unit);
+    let unit = escape_html(unit);
     format!(
         r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="values here against {name}">{out}<text class="x" x="{:.1}" y="{:.1}">{name}, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">here, {unit}</text></svg>"#,
         (SIZE + EDGE) / 2.0,

@@ -253,12 +253,10 @@ impl Scenario {
     }
 }
 
-/// FNV-1a, 64 bit.
+/// The scenario's hash, in hexadecimal digits.
 fn hash(text: &str, overrides: &Overrides, files: &Files) -> String {
     let quick = overrides.quick.then_some(1);
     let sets = overrides.sets.iter().flat_map(|set| [0].into_iter().chain(set.bytes())).chain(quick);
     let bytes = text.bytes().chain(sets).chain(files.contents());
-    let hash =
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", strings::fnv1a(bytes))
 }

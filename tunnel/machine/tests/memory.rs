@@ -1,45 +1,20 @@
 //! Memory that a hostile peer makes an endpoint hold: what is charged is what the allocator has given, and no more than
 //! the options allow.
-#![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
 
 use ropewalk_machine::{
     Arrival, Delivery, Endpoint, Entropy, FIRST_UNORDERED_STREAM, Fragment, PacketBuffer, PathConfig, Payload,
     Reassembler, TransmitBody, TunnelOptions,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Instant, PathId, RngStream, Span};
 use wire::frame::{Ack, AckRanges, Frame};
 
-struct CountingAllocator;
-
-thread_local! {
-    /// Bytes in use by the current thread: each test runs in its own.
-    static IN_USE: Cell<i64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.set(IN_USE.get() + layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.set(IN_USE.get() - layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: CountingAllocator = CountingAllocator;
+static COUNTING: testing::CountingAllocator = testing::CountingAllocator;
 
 fn in_use() -> u64 {
-    IN_USE.get().max(0) as u64
+    testing::bytes_in_use().max(0) as u64
 }
 
 /// Bytes of a receive buffer, which is in use as long as a slice of it is.

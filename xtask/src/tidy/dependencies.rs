@@ -22,9 +22,10 @@ const fn impure(name: &'static str, crates: &'static [&'static str]) -> CrateRul
 
 /// The allowed dependencies, lower crates first. Dev-dependencies are exempt.
 const CRATES: &[CrateRule] = &[
-    pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
+    pure("strings", &[], &[]),
+    pure("units", &["strings"], &["rand_core", "rand_pcg", "serde"]),
     pure("filesystem", &[], &["nix"]),
-    pure("params", &[], &[]),
+    pure("params", &["strings"], &[]),
     impure("testing", &[]),
     impure("sock-diag", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
@@ -36,13 +37,13 @@ const CRATES: &[CrateRule] = &[
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("drill", &["control", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
-    pure("record", &["units"], &["serde", "serde_json"]),
+    pure("record", &["strings", "units"], &["serde", "serde_json"]),
     pure("wire", &[], &[]),
     pure("seal", &["units", "wire"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
     pure(
         "scenario",
-        &["filesystem", "link", "machine", "params", "parse", "transport", "units"],
+        &["filesystem", "link", "machine", "params", "parse", "strings", "transport", "units"],
         &["libm", "schemars", "serde", "serde_json", "toml", "toml_edit"],
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
@@ -51,11 +52,27 @@ const CRATES: &[CrateRule] = &[
     pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
     impure(
         "daemon",
-        &["control", "filesystem", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"],
+        &[
+            "control",
+            "filesystem",
+            "machine",
+            "mpt",
+            "node",
+            "parse",
+            "relay",
+            "schedule",
+            "seal",
+            "strings",
+            "units",
+            "wire",
+        ],
     ),
     impure("kernel", &[]),
     impure("stress", &["kernel", "units"]),
-    impure("lab", &["kernel", "link", "params", "parse", "record", "replay", "scenario", "sock-diag", "units"]),
+    impure(
+        "lab",
+        &["kernel", "link", "params", "parse", "record", "replay", "scenario", "sock-diag", "strings", "units"],
+    ),
     impure(
         "sim",
         &[
@@ -76,8 +93,8 @@ const CRATES: &[CrateRule] = &[
     impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
     impure("store", &["filesystem", "record"]),
     impure("trace", &["control", "link", "record", "scenario", "sim", "store", "transport", "units"]),
-    impure("report", &["control", "parse", "record", "scenario", "units"]),
-    impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
+    impure("report", &["control", "parse", "record", "scenario", "strings", "units"]),
+    impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "strings", "units"]),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
         "ropewalk",
@@ -98,6 +115,7 @@ const CRATES: &[CrateRule] = &[
             "schedule",
             "seal",
             "store",
+            "strings",
             "trace",
             "units",
             "worlds",

@@ -15,7 +15,7 @@ const FIRST_PRIORITY: u32 = 31_000;
 
 /// The numbers of a tunnel, from a hash of its name (FNV-1a).
 fn numbers(interface: &str) -> (u32, u32) {
-    let hash = interface.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = strings::fnv1a_32(interface.bytes());
     (FIRST_TABLE | 0x0080_0000 | (hash & 0x007f_ffff), FIRST_PRIORITY + hash % 400 * 2)
 }
 

@@ -2,6 +2,7 @@
 
 use super::result::{Measurement, TestResult, mbit};
 use std::fmt::Write as _;
+use strings::escape_html;
 
 /// The colours of states and lines are those of reports, on white and on black.
 const STYLE: &str = ":root{color-scheme:light dark;--ink:#1b1e24;--faint:#5c6370;--a:#0072b2;--b:#d55e00;--page:#fff}\
@@ -15,7 +16,7 @@ td.bar{width:18%}}";
 
 /// The page.
 pub(super) fn page(result: &TestResult) -> String {
-    let name = escape(&result.interface);
+    let name = escape_html(&result.interface);
     let greatest = result.measurements.iter().map(|found| found.rate_bps).fold(1.0, f64::max);
     let mut rows = String::new();
     for found in &result.measurements {
@@ -35,7 +36,7 @@ pub(super) fn page(result: &TestResult) -> String {
          <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted, in random \
          order. Rates are of TCP's payload; \
          RTT is the median of small datagrams beside it, and what 95 % of them did not exceed.</small></html>\n",
-        escape(&result.verdict),
+        escape_html(&result.verdict),
         result.idle_rtt.median_ms,
         result.idle_rtt.p95_ms,
         result.address,
@@ -44,7 +45,7 @@ pub(super) fn page(result: &TestResult) -> String {
 }
 
 fn row(rows: &mut String, found: &Measurement, greatest: f64) {
-    let name = found.path.as_deref().map_or_else(|| "<b>all together</b>".into(), escape);
+    let name = found.path.as_deref().map_or_else(|| "<b>all together</b>".into(), escape_html);
     let width = found.rate_bps / greatest * 100.0;
     let (rate, rtt, direction) = (mbit(found.rate_bps), &found.rtt, found.direction);
     // Writing to a string does not fail.
@@ -55,8 +56,4 @@ fn row(rows: &mut String, found: &Measurement, greatest: f64) {
          width=\"{width:.1}\" height=\"4\"/></svg>",
         rtt.median_ms, rtt.p95_ms,
     );
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

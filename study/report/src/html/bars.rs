@@ -8,10 +8,10 @@ use crate::drawing::{self, Drawing};
 use crate::figure::title;
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
-use crate::markup::escape;
 use crate::number::{format_digits, format_number, mark_disturbed, name_and_unit_in};
 use crate::study::{Study, short_names};
 use crate::svg::ticks;
+use strings::escape_html;
 
 /// The share of its slot that a group of bars takes.
 const GROUP_SHARE: f64 = 0.8;
@@ -110,7 +110,7 @@ impl Bars<'_> {
             |value: f64| format!("<path class=\"b\" d=\"M{left:.1} {:.1}h{width:.1}\"/>", self.y(area, value));
         format!(
             "<g><title>{}</title>{}{}{}{}{}</g>",
-            escape(&self.tooltip(value, name)),
+            escape_html(&self.tooltip(value, name)),
             rect(mean),
             value.estimate.half_width.map_or(String::new(), whisker),
             self.runs(area, value, left + width * 0.78),

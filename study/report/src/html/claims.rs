@@ -3,8 +3,8 @@
 use crate::claim::{
     ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, evaluate_claims, notes, reference_name,
 };
-use crate::markup::escape;
 use crate::study::Study;
+use strings::escape_html;
 
 /// The section on claims with their numbers and verdicts; empty without claims.
 pub(super) fn claims(study: &Study<'_>) -> String {
@@ -15,7 +15,7 @@ pub(super) fn claims(study: &Study<'_>) -> String {
     let published = results.iter().any(|result| !result.claim.published.is_empty());
     let rows: String = results.iter().map(|result| rows(study, result, published)).collect();
     let column = if published { "<th scope=\"col\">published</th>" } else { "" };
-    let sentences: String = tally.sentences().iter().map(|sentence| format!(" {}", escape(sentence))).collect();
+    let sentences: String = tally.sentences().iter().map(|sentence| format!(" {}", escape_html(sentence))).collect();
     format!(
         "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.{sentences}</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
          {column}<th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
@@ -29,14 +29,14 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
     result.settings.iter().for_each(|setting| row_cells.extend(setting_cells(study, setting)));
     let source = match result.claim.source.as_str() {
         "" => String::new(),
-        source => format!(" <small>{}</small>", escape(source)),
+        source => format!(" <small>{}</small>", escape_html(source)),
     };
-    let statement = escape(&result.claim.says);
-    let note: String = notes(result.claim).map(|note| format!("<p>{}</p>", escape(&note))).collect();
+    let statement = escape_html(&result.claim.says);
+    let note: String = notes(result.claim).map(|note| format!("<p>{}</p>", escape_html(&note))).collect();
     let rowspan = row_cells.len().max(1);
     let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{statement}{source}{note}</th>");
     if published {
-        head += &format!("<td class=\"published\" rowspan=\"{rowspan}\">{}</td>", escape(&result.claim.published));
+        head += &format!("<td class=\"published\" rowspan=\"{rowspan}\">{}</td>", escape_html(&result.claim.published));
     }
     let rows = row_cells.iter().enumerate().map(|(index, cells)| {
         let head = if index == 0 { head.as_str() } else { "" };
@@ -51,7 +51,7 @@ fn setting_cells(study: &Study<'_>, setting: &SettingResult<'_>) -> Vec<String> 
     let mut rows = Vec::new();
     if let Some(note) = setting.unknown_note() {
         let verdict = verdict_cell(setting.verdict(), &setting.words());
-        rows.push(format!("<td>{}{}</td>{verdict}", bold(&setting.setting), escape(&note)));
+        rows.push(format!("<td>{}{}</td>{verdict}", bold(&setting.setting), escape_html(&note)));
     }
     for ValueResult { value, study: evaluation, baseline, .. } in &setting.values {
         let (label, class) = if setting.unknown.is_some() { (value, THEIRS) } else { (&setting.setting, "") };
@@ -72,11 +72,11 @@ const THEIRS: &str = " class=\"theirs\"";
 
 fn cells(label: &str, evaluation: &Evaluation, class: &str) -> String {
     let verdict = verdict_cell(evaluation.verdict, &evaluation.words());
-    format!("<td{class}>{}{}</td>{verdict}", bold(label), escape(&evaluation.numbers))
+    format!("<td{class}>{}{}</td>{verdict}", bold(label), escape_html(&evaluation.numbers))
 }
 
 fn bold(label: &str) -> String {
-    if label.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(label)) }
+    if label.is_empty() { String::new() } else { format!("<b>{}</b> ", escape_html(label)) }
 }
 
 /// A mark and words beside the colour.
@@ -88,5 +88,5 @@ fn verdict_cell(verdict: Verdict, words: &str) -> String {
         Verdict::Undecided => ("open", "?"),
         Verdict::NotRun => ("missing", "–"),
     };
-    format!("<td class=\"verdict {name}\"><i>{mark}</i> {}</td>", escape(words))
+    format!("<td class=\"verdict {name}\"><i>{mark}</i> {}</td>", escape_html(words))
 }

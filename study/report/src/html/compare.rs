@@ -4,12 +4,12 @@ use super::{PagePart, plots, seeds, tables};
 use crate::axes::Titles;
 use crate::chart::Line;
 use crate::compare::{ComparedFlow, Comparison, Errors};
-use crate::markup::escape;
 use crate::number::{format_optional, mark_disturbed, name_with_unit, plural};
 use crate::study::{Study, SweepCell, short_names};
 use crate::svg::{self, Distribution};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use strings::escape_html;
 
 /// The number of lines that are shown before the folded ones.
 const OPEN_LINES: usize = 20;
@@ -47,7 +47,7 @@ pub(super) fn about(comparison: &Comparison<'_>) -> String {
     let roles = if comparison.baseline == 1 { ["measured", "the baseline"] } else { ["the baseline", "measured"] };
     let sides = comparison.names.iter().zip(&comparison.studies).zip(roles);
     let sides: String = sides.map(|((name, study), role)| study_facts(name, study, role)).collect();
-    format!("<p>{}</p>\n{sides}", escape(comparison.measured().title))
+    format!("<p>{}</p>\n{sides}", escape_html(comparison.measured().title))
 }
 
 /// The facts on a study.
@@ -70,13 +70,13 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
     for (index, value) in comparison.values.iter().enumerate() {
         let Some(errors) = comparison.errors(index) else { continue };
         let numbers = errors.percents().map(|percent| format!("<td>{percent:.1}</td>")).concat();
-        let value = escape(&name_with_unit(value));
+        let value = escape_html(&name_with_unit(value));
         rows += &format!("<tr><th scope=\"row\">{value}</th><td>{}</td>{numbers}</tr>\n", errors.0.len());
         if errors.0.len() > 1 {
             curves += &error_curve(&errors, &value, &value);
         }
     }
-    let sentence = escape(&comparison.sentence()).replace(" %", "&nbsp;%");
+    let sentence = escape_html(&comparison.sentence()).replace(" %", "&nbsp;%");
     let table = match rows.is_empty() {
         true => String::new(),
         false => format!(
@@ -84,7 +84,7 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
              linearly between order statistics</caption><thead><tr><th scope=\"col\" class=\"corner\">value</th>\
              <th scope=\"col\">values</th><th scope=\"col\">median</th><th scope=\"col\">90th</th><th scope=\"col\">95th</th>\
              <th scope=\"col\">worst</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
-            escape(comparison.names[comparison.baseline])
+            escape_html(comparison.names[comparison.baseline])
         ),
     };
     let curves = match curves.is_empty() {
@@ -140,8 +140,8 @@ fn worst_cells(
          relative error. Orange: too little. Blue: too much. Full colour: off by half or more.{}</p>\n{}{more}{}</section>\n",
         part.id("cells"),
         part.heading("Cells, the worst first"),
-        escape(comparison.names[1 - comparison.baseline]),
-        escape(comparison.names[comparison.baseline]),
+        escape_html(comparison.names[1 - comparison.baseline]),
+        escape_html(comparison.names[comparison.baseline]),
         if comparison.has_cwnd_errors() { CWND_COLUMN_NOTE } else { "" },
         table(comparison, unfolded, plotted, part.first_cell),
         tables::disturbance_notes(comparison.measured())
@@ -159,10 +159,10 @@ fn table(
     let has_cwnd_errors = comparison.has_cwnd_errors();
     let cwnd_error = has_cwnd_errors.then(|| name_with_unit("cwnd_quantile_error_percent"));
     let heads = comparison.values.iter().map(|value| name_with_unit(value)).chain(cwnd_error);
-    let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
+    let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape_html(&head))).collect();
     let row = |line: &&ComparedFlow<'_>| {
         let index = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
-        let name = escape(&line.label);
+        let name = escape_html(&line.label);
         let name = index.map_or(name.clone(), |index| format!("<a href=\"#cell-{}\">{name}</a>", first_plot + index));
         let values = (0..comparison.values.len()).map(|value| cell(comparison, line, value));
         let cwnd_error = has_cwnd_errors.then(|| format!("<td>{}</td>", format_optional(line.cwnd_error)));
@@ -172,7 +172,7 @@ fn table(
     format!(
         "<div class=\"scroll\"><table class=\"pairs\"><thead><tr><th scope=\"col\" class=\"corner\">{}</th>{heads}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div>\n",
-        escape(&short_names(&comparison.varying_keys()).join(", "))
+        escape_html(&short_names(&comparison.varying_keys()).join(", "))
     )
 }
 
@@ -197,8 +197,8 @@ fn cells_of_one_study(comparison: &Comparison<'_>, part: &PagePart) -> String {
         if only_here.is_empty() {
             return String::new();
         }
-        let items: String = only_here.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
-        let (count, name) = (plural(only_here.len(), "cell"), escape(comparison.names[side]));
+        let items: String = only_here.iter().map(|cell| format!("<li>{}</li>", escape_html(cell))).collect();
+        let (count, name) = (plural(only_here.len(), "cell"), escape_html(comparison.names[side]));
         format!("{}<ul class=\"cells\">{items}</ul>\n", part.subheading(&format!("{count} only in {name}")))
     };
     match [0, 1].map(list).concat() {

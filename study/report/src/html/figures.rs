@@ -8,10 +8,10 @@ use crate::drawing::Drawing;
 use crate::export::{bars_csv, figure_name};
 use crate::figure::{FigureData, Panel, empty_note, figure_data, line_count, title};
 use crate::layout::{Figure, FigureKind};
-use crate::markup::escape;
 use crate::study::Study;
 use crate::{csv, distribution as curves, svg};
 use serde_json::{Value, json};
+use strings::escape_html;
 
 /// The section on figures, and the data of its interactive charts.
 pub(super) struct Figures {
@@ -72,8 +72,8 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
 fn without_values(figure: &Figure) -> String {
     format!(
         "<div class=\"figure\">\n<h3>{}</h3>\n<p>{}</p>\n</div>\n",
-        escape(&title(figure)),
-        escape(&empty_note(figure))
+        escape_html(&title(figure)),
+        escape_html(&empty_note(figure))
     )
 }
 
@@ -86,21 +86,24 @@ fn section(drawing: &Drawing, live: Option<usize>, file: usize) -> String {
     };
     let notes = match drawing.notes.as_slice() {
         [] => String::new(),
-        notes => format!("<p class=\"note\">{}</p>\n", escape(&notes.join(" "))),
+        notes => format!("<p class=\"note\">{}</p>\n", escape_html(&notes.join(" "))),
     };
     let panels: String = drawing.panels.iter().map(|panel| format!("<figure>{panel}</figure>")).collect();
     let alone = if drawing.panels.len() == 1 { " alone" } else { "" };
     format!(
         "<div class=\"figure{class}\"{id} data-file=\"{file}\">\n<h3>{}</h3>\n{notes}{legend}\n\
          <div class=\"panels{alone}\">{panels}</div>\n</div>\n",
-        escape(&drawing.title)
+        escape_html(&drawing.title)
     )
 }
 
 fn bar_legend(legend: &[Line]) -> String {
     let entry = |line: &Line| {
         let picture = crate::drawing::bar(line, (0.0, 0.0, 14.0, 9.0), "").replace("<rect", "<rect class=\"k\"");
-        format!("<span><svg viewBox=\"0 0 14 9\" aria-hidden=\"true\">{picture}</svg>{}</span>", escape(&line.name))
+        format!(
+            "<span><svg viewBox=\"0 0 14 9\" aria-hidden=\"true\">{picture}</svg>{}</span>",
+            escape_html(&line.name)
+        )
     };
     format!("<div class=\"key\">{}</div>", legend.iter().map(entry).collect::<String>())
 }

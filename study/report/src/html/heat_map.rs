@@ -6,25 +6,25 @@ use crate::caption::caption;
 use crate::grid::{Grid, Row, Value};
 use crate::heat_map::{format_cell, sentence, shade};
 use crate::layout::{HeatMap, Table};
-use crate::markup::escape;
 use crate::number::{format_digits, format_number};
 use crate::study::{Study, short_names};
+use strings::escape_html;
 
 /// A table as a heat map. The first `shown` cells of the study have plots to link to.
 pub(super) fn heat_map(study: &Study<'_>, table: &Table, grid: &Grid, scale: &HeatMap, shown: usize) -> String {
     let row = |row: &Row| {
         let cells: String = row.values.iter().map(|value| cell(value.as_ref(), scale, shown)).collect();
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&row.name))
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape_html(&row.name))
     };
     let rows: String = grid.rows.iter().map(row).collect();
-    let sentence = sentence(grid, scale).map_or(String::new(), |sentence| format!(": {}", escape(&sentence)));
+    let sentence = sentence(grid, scale).map_or(String::new(), |sentence| format!(": {}", escape_html(&sentence)));
     format!(
         "<div class=\"scroll\"><table class=\"map\"><caption><b>{}</b>{sentence}. {}</caption>\n{}<tbody>\n{rows}</tbody></table>\
          </div>\n{}",
-        escape(&caption(study, table, grid)),
+        escape_html(&caption(study, table, grid)),
         legend(scale),
         table_head(table, grid),
-        grid.outliers().map_or(String::new(), |note| format!("<p>{}</p>\n", escape(&note)))
+        grid.outliers().map_or(String::new(), |note| format!("<p>{}</p>\n", escape_html(&note)))
     )
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn drawing(table: &Table, grids: &[Grid], scale: &HeatMap) -> String 
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}pt\" height=\"{top:.0}pt\" viewBox=\"0 0 {width:.0} {top:.0}\" \
          role=\"img\"><title>{}</title><style>{STYLE}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{body}</svg>\n",
-        escape(&crate::caption::table_name(table))
+        escape_html(&crate::caption::table_name(table))
     )
 }
 
@@ -87,18 +87,23 @@ const STYLE: &str = "text{font-family:'Liberation Sans',Arial,Helvetica,sans-ser
 /// One map from `top` on, and its height.
 fn map(grid: &Grid, scale: &HeatMap, (left, top): (f64, f64), titles: &str) -> (String, f64) {
     let caption = if grid.panel.is_empty() { 0.0 } else { CELL.1 };
-    let mut out = format!("<text x=\"{left:.1}\" y=\"{:.1}\">{}</text>", top + 10.0, escape(&grid.panel));
+    let mut out = format!("<text x=\"{left:.1}\" y=\"{:.1}\">{}</text>", top + 10.0, escape_html(&grid.panel));
     let head = top + caption + 10.0;
-    out += &format!("<text class=\"r\" x=\"{:.1}\" y=\"{head:.1}\">{}</text>", left - 4.0, escape(titles));
+    out += &format!("<text class=\"r\" x=\"{:.1}\" y=\"{head:.1}\">{}</text>", left - 4.0, escape_html(titles));
     let longest = grid.columns.iter().map(|name| name.chars().count()).max().unwrap_or(0) as f64;
     let step = (longest * CHARACTER / CELL.0).ceil().max(1.0) as usize;
     for (column, name) in grid.columns.iter().enumerate().step_by(step) {
         let x = left + (column as f64 + 0.5) * CELL.0;
-        out += &format!("<text x=\"{x:.1}\" y=\"{head:.1}\">{}</text>", escape(name));
+        out += &format!("<text x=\"{x:.1}\" y=\"{head:.1}\">{}</text>", escape_html(name));
     }
     for (index, row) in grid.rows.iter().enumerate() {
         let y = top + caption + CELL.1 * (index as f64 + 1.0);
-        out += &format!("<text class=\"r\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", left - 4.0, y + 9.5, escape(&row.name));
+        out += &format!(
+            "<text class=\"r\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            left - 4.0,
+            y + 9.5,
+            escape_html(&row.name)
+        );
         for (column, value) in row.values.iter().enumerate() {
             let Some(value) = value else { continue };
             let (class, strength) = shade(scale, value.estimate.mean);

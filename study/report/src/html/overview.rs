@@ -3,9 +3,9 @@
 use super::compare::{ComparisonSections, about, cells, error_curve, sections};
 use super::{PageData, PagePart, plots};
 use crate::compare::Comparison;
-use crate::markup::escape;
 use crate::number::plural;
 use crate::overview::{HEADINGS, Row, rows, total};
+use strings::escape_html;
 
 /// The page of one comparison, or of several.
 ///
@@ -23,7 +23,7 @@ pub fn compare_html(comparisons: &[Comparison<'_>]) -> String {
 fn single_page(comparison: &Comparison<'_>) -> String {
     let ComparisonSections { sections, data, .. } =
         sections(comparison, &PagePart { percent: 100, ..PagePart::default() });
-    let header = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape(&comparison.name()), about(comparison));
+    let header = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape_html(&comparison.name()), about(comparison));
     super::page(
         &comparison.name(),
         &header,
@@ -66,7 +66,7 @@ fn budget_percents(comparisons: &[Comparison<'_>]) -> Vec<usize> {
 
 /// One comparison of several, below its own heading.
 fn section(comparison: &Comparison<'_>, label: &str, index: usize, sections: &str) -> String {
-    let (label, about) = (escape(label), about(comparison));
+    let (label, about) = (escape_html(label), about(comparison));
     format!("<section class=\"pair\" id=\"pair-{index}\">\n<h2>{label}</h2>\n{about}\n{sections}</section>\n")
 }
 
@@ -75,7 +75,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
     let total = total(rows);
     let numbers = |row: &Row| row.numbers().map(|number| format!("<td>{number}</td>")).concat();
     let row = |(index, (row, comparison)): (usize, (&Row, &Comparison<'_>))| {
-        let (label, sides, numbers) = (escape(&row.label), escape(&comparison.name()), numbers(row));
+        let (label, sides, numbers) = (escape_html(&row.label), escape_html(&comparison.name()), numbers(row));
         format!(
             "<tr><th scope=\"row\"><a href=\"#pair-{index}\">{label}</a></th>{numbers}<td class=\"name\">{sides}</td></tr>\n"
         )
@@ -95,7 +95,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
          are interpolated linearly between order statistics</caption><thead><tr><th scope=\"col\" class=\"corner\">scenario</th>\
          {heads}<th scope=\"col\" class=\"corner\">compared</th></tr></thead>\n<tbody>\n{body}</tbody><tfoot><tr><th scope=\"row\">{}</th>{}<td></td></tr></tfoot></table>\
          </div>\n{curve}</section>\n",
-        nonbreaking(&escape(&total.sentence(comparisons.len()))),
+        nonbreaking(&escape_html(&total.sentence(comparisons.len()))),
         total.label,
         numbers(&total)
     )

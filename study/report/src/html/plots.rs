@@ -2,11 +2,11 @@
 
 use super::PagePart;
 use crate::chart::{Chart, Charts, charts};
-use crate::markup::escape;
 use crate::study::{Baseline, Study, SweepCell, short_names};
 use crate::summary::cell_name;
 use crate::svg;
 use serde_json::{Value, json};
+use strings::escape_html;
 
 /// The section on time series.
 pub(super) struct Plots {
@@ -75,7 +75,7 @@ fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
                     greatest of each span of time are shown."
         .to_owned();
     if let Some(Baseline { name, .. }) = study.baseline {
-        note += &format!(" Broad and pale under them: {}, where it ran the same cell.", escape(name));
+        note += &format!(" Broad and pale under them: {}, where it ran the same cell.", escape_html(name));
     }
     if study.seeds().contains(' ') {
         note += " Each cell shows its first seed.";
@@ -89,7 +89,7 @@ fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
 fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> String {
     let figures: String = charts.charts.iter().map(|chart| svg::chart(chart, &charts.times)).collect();
     let open = if open { " open" } else { "" };
-    let name = escape(name);
+    let name = escape_html(name);
     format!(
         "<details{open}><summary>{name}</summary><div class=\"charts\" id=\"cell-{index}\">{figures}</div></details>\n"
     )

@@ -6,11 +6,11 @@ use crate::colour::{self, Slots};
 use crate::dot_plot;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit};
 use crate::layout::{Reference, Table};
-use crate::markup::escape;
 use crate::number::{format_digits, format_number, format_optional, format_percent, mark_disturbed, plural};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{ScatterPoint, scatter};
+use strings::escape_html;
 
 /// The maximum number of rows of a table on the page; the Parquet files have all.
 pub(super) const MAX_ROWS: usize = 1000;
@@ -33,19 +33,21 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
             }
         }
         let closing_sentences = closing_sentences(study, table, &grids);
-        out += &closing_sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect::<String>();
+        out +=
+            &closing_sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape_html(sentence))).collect::<String>();
     }
     out + &disturbance_notes(study) + "</section>\n"
 }
 
 /// The footnotes on disturbed runs.
 pub(super) fn disturbance_notes(study: &Study<'_>) -> String {
-    study.disturbance_notes().iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect()
+    study.disturbance_notes().iter().map(|note| format!("<p>{}</p>\n", escape_html(note))).collect()
 }
 
 pub(super) fn table_head(table: &Table, grid: &Grid) -> String {
-    let columns: String = grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
-    let corner = escape(&corner(table));
+    let columns: String =
+        grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape_html(name))).collect();
+    let corner = escape_html(&corner(table));
     format!("<thead><tr><th scope=\"col\" class=\"corner\">{corner}</th>{columns}</tr></thead>\n")
 }
 
@@ -54,7 +56,7 @@ fn row_heading(row: &Row, slots: &Slots) -> String {
     let dot = slots
         .get(&row.name)
         .map_or(String::new(), |slot| format!("<i style=\"background:var(--c{})\"></i>", colour::colour(slot)));
-    format!("<th scope=\"row\">{dot}{}</th>", escape(&row.name))
+    format!("<th scope=\"row\">{dot}{}</th>", escape_html(&row.name))
 }
 
 fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
@@ -81,7 +83,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
          <span class=\"scale\">0 <i></i> {scale_max}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
-        escape(&caption(study, table, grid)),
+        escape_html(&caption(study, table, grid)),
         table_head(table, grid),
         notes(grid)
     )
@@ -90,7 +92,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
 /// The rule of two states, and the outliers.
 fn notes(grid: &Grid) -> String {
     let notes = grid.rule_of_states().map(str::to_owned).into_iter().chain(grid.outliers());
-    notes.map(|note| format!("<p>{}</p>\n", escape(&note))).collect()
+    notes.map(|note| format!("<p>{}</p>\n", escape_html(&note))).collect()
 }
 
 /// Both states of a cell that has two, with their shares of the runs.
@@ -114,8 +116,8 @@ fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
     let (grid, slots) = (&grid.with_columns_of(reference), study.slots());
     let pairs = pairs(grid, reference);
-    let name = escape(&reference.name);
-    let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
+    let name = escape_html(&reference.name);
+    let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape_html(&grid.panel)) };
     let row = |(row, pairs): (&Row, &Vec<Pair>)| {
         if pairs.iter().all(|pair| pair.published.is_none()) {
             return String::new();
@@ -126,7 +128,7 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
     // Several values have no common unit, and no scatter plot.
     let several = table.values.len() > 1;
-    let unit = escape(if reference.unit.is_empty() && !several { unit(table) } else { &reference.unit });
+    let unit = escape_html(if reference.unit.is_empty() && !several { unit(table) } else { &reference.unit });
     let plot = if several { String::new() } else { scatter_plot(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
@@ -134,8 +136,8 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
          <table class=\"pairs\"><caption>In each cell: <b>here</b>, <small>{name}</small>{unit}; below, the relative \
          error of what is here. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
          <tbody>\n{rows}</tbody>{}</table></div>{plot}</div>\n",
-        escape(&capitalise(&reference.source)),
-        escape(&agreement(&pairs)),
+        escape_html(&capitalise(&reference.source)),
+        escape_html(&agreement(&pairs)),
         super::paragraphs(&reference.note),
         table_head(table, grid),
         rank_correlation_row(&pairs)
@@ -199,10 +201,10 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
     let mut out = "<section id=\"summary_tables\">\n<h2>Flows and paths</h2>\n".to_owned();
     for summary in summary::summary_tables(study, MAX_ROWS) {
         let head: String =
-            summary.headings.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+            summary.headings.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape_html(name))).collect();
         let cell = |(index, text): (usize, &String)| {
             let class = if index < summary.name_columns { " class=\"name\"" } else { "" };
-            format!("<td{class}>{}</td>", escape(text))
+            format!("<td{class}>{}</td>", escape_html(text))
         };
         let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
         let rows: String = summary.rows.iter().map(row).collect();
@@ -214,7 +216,7 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
         out += &format!(
             "<details{open}><summary>{title}, {count}</summary>{omission_note}<div class=\"scroll\"><table class=\"plain\">\
              <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{}</details>\n",
-            summary.outliers.map_or(String::new(), |note| format!("<p>{}</p>\n", escape(&note)))
+            summary.outliers.map_or(String::new(), |note| format!("<p>{}</p>\n", escape_html(&note)))
         );
     }
     out + &disturbance_notes(study) + "</section>\n"

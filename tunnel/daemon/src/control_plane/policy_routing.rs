@@ -68,9 +68,8 @@ pub(super) struct PolicyRouting {
 
 impl PolicyRouting {
     pub(super) fn new(handle: Handle, tunnel: &str, port: u16) -> Self {
-        // FNV-1a, folded to 16 bits.
-        let hash =
-            tunnel.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        // Folded to 16 bits.
+        let hash = strings::fnv1a_32(tunnel.bytes());
         let hash = (hash >> 16) ^ (hash & 0xffff);
         Self { handle, first_table: FIRST_TABLE | hash << 8, entries: BTreeMap::new(), port }
     }

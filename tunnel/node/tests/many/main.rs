@@ -1,39 +1,14 @@
 //! A server with a thousand clients: sessions, paths, packets, and the memory of a client that is idle.
-#![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
 
 mod network;
 mod servers;
 
 use machine::MAX_PATHS;
 use network::Network;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use units::{Instant, Span};
 
-struct CountingAllocator;
-
-thread_local! {
-    /// Bytes in use by the current thread: each test runs in its own.
-    static IN_USE: Cell<i64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.set(IN_USE.get() + layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.set(IN_USE.get() - layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: CountingAllocator = CountingAllocator;
+static COUNTING: testing::CountingAllocator = testing::CountingAllocator;
 
 const CLIENTS: usize = 1000;
 /// Memory of a client that is idle, with a session and two paths, bytes.
@@ -41,7 +16,7 @@ const MAX_IDLE_CLIENT_BYTES: i64 = 32 << 10;
 
 #[test]
 fn a_thousand_clients_have_sessions_and_their_packets_arrive() {
-    let mut network = Network::new(1 + CLIENTS, || IN_USE.get());
+    let mut network = Network::new(1 + CLIENTS, testing::bytes_in_use);
     for client in 1..=CLIENTS {
         network.add_peer(0, client, 0);
         network.add_peer(client, 0, 2);

@@ -1,7 +1,8 @@
 //! Text in HTML and SVG.
 
-/// Text that cannot become markup.
-pub(crate) fn escape(text: &str) -> String {
+/// Text that cannot become markup, as content or in an attribute's quotes.
+#[must_use]
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -14,4 +15,14 @@ pub(crate) fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_leaves_its_element_or_attribute() {
+        assert_eq!(escape_html("<b a=\"1\" c='2'>&amp; é"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp; é");
+    }
 }

@@ -1,0 +1,9 @@
+//! Bytes and text that several crates treat alike: hashes (FNV-1a), words for a shell, text in HTML.
+
+mod fnv;
+mod html;
+mod shell;
+
+pub use fnv::{OFFSET_BASIS, PRIME, fnv1a, fnv1a_32};
+pub use html::escape_html;
+pub use shell::{shell_quoted, shell_word};
