@@ -17,30 +17,9 @@ Exit codes:
   3  the scenario or the configuration is wrong
   4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
-/// The features that a build may leave out, and what they bring.
-const FEATURES: [(bool, &str); 4] = [
-    (cfg!(feature = "study"), "study   run, trace, list, report, merge, compare, claims, schema"),
-    (
-        cfg!(feature = "tunnel"),
-        "tunnel  setup, up, down, reload, show, top, ping, check, portal, genkey, pubkey, genpsk, tunnel",
-    ),
-    (cfg!(feature = "lab"), "lab     doctor, demo, run --on kernel"),
-    (cfg!(feature = "kernel"), "kernel  kernel load, unload, list, status, check"),
-];
-
-/// Text at the end of the program's help if features are left out of the build.
-fn left_out() -> String {
-    let lines: Vec<_> =
-        FEATURES.iter().filter(|(is_built, _)| !is_built).map(|(_, line)| format!("  {line}")).collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    format!("\n\nNot in this build (cargo build --release --features NAME):\n{}", lines.join("\n"))
-}
-
 /// Simulate, measure and deploy connections that use several network paths at once
 #[derive(Debug, Parser)]
-#[command(name = "ropewalk", version = crate::VERSION, after_help = format!("{AFTER_HELP}{}", left_out()))]
+#[command(name = "ropewalk", version = crate::VERSION, after_help = format!("{AFTER_HELP}{}", crate::features::left_out_help()))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
