@@ -53,7 +53,7 @@ impl<A: Address> RoutedPath<A> {
 }
 
 impl<P: Payload, A: Address> Peer<P, A> {
-    /// An authentic datagram of so many bytes arrived by `route` on path `id`.
+    /// An authentic datagram of so many bytes arrived by `route` on path `id`. True if it opened the path.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
@@ -61,15 +61,18 @@ impl<P: Payload, A: Address> Peer<P, A> {
         route: &Route<A>,
         bytes: usize,
         learned_path_config: &dyn Fn(&Route<A>) -> PathConfig,
-    ) {
+    ) -> bool {
         let path_id = PathId(u16::from(id));
+        let mut is_opened = false;
         let path = self.paths.entry(id).or_insert_with(|| {
+            is_opened = true;
             let config = learned_path_config(route);
             self.endpoint.add_learned_path(path_id, config);
             RoutedPath::new(config, route.clone(), None)
         });
         if !self.endpoint.has_path(path_id) {
             // The peer had removed it, and uses it again.
+            is_opened = true;
             (path.candidate, path.refused) = (None, None);
             match path.configured {
                 Some(_) => self.endpoint.set_path(path_id, path.config),
@@ -88,6 +91,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
         } else if is_newest {
             self.on_other_address(now, id, route, bytes);
         }
+        is_opened
     }
 
     /// The newest datagram of path `id` arrived by another route: the peer may have moved.

@@ -143,7 +143,9 @@ impl<P: Payload, A: Address> Node<P, A> {
             self.schedule.touch(*id);
             let is_learned = |path: &RoutedPath<A>| !path.is_configured() && path.route.socket == socket;
             for (path, _) in peer.paths.iter().filter(|(_, path)| is_learned(path)) {
-                peer.endpoint.forget_path(now, PathId(u16::from(*path)));
+                let path = PathId(u16::from(*path));
+                peer.endpoint.forget_path(now, path);
+                self.events.push_back((*id, NodeEvent::PathForgotten(path)));
             }
             peer.paths.retain(|_, path| !is_learned(path));
             peer.clear_candidates(socket);
@@ -314,8 +316,9 @@ impl<P: Payload, A: Address> Node<P, A> {
         if now >= self.next_silent_path_check {
             self.next_silent_path_check = now + SILENT_PATH_CHECK;
             for (id, (peer, _)) in &mut self.peers {
-                if peer.remove_silent_paths(now) {
+                for path in peer.remove_silent_paths(now) {
                     self.schedule.touch(*id);
+                    self.events.push_back((*id, NodeEvent::PathForgotten(path)));
                 }
             }
             self.remember_sources();

@@ -62,6 +62,10 @@ pub enum NodeEvent {
     },
     /// The peer uses another address on a path (connection migration).
     PathMigrated(PathId),
+    /// The peer opened a path, or uses one again that was removed.
+    PathOpened(PathId),
+    /// A path that the peer opened was removed here: it was silent, or its socket was closed.
+    PathForgotten(PathId),
     /// An event of its endpoint.
     Tunnel(machine::EndpointEvent),
 }
@@ -104,13 +108,13 @@ impl<P: Payload, A: Address> Peer<P, A> {
         }
     }
 
-    /// Removes silent paths that the peer opened, if another path works. True if there were any.
-    pub(crate) fn remove_silent_paths(&mut self, now: Instant) -> bool {
+    /// Removes silent paths that the peer opened, if another path works, and returns them.
+    pub(crate) fn remove_silent_paths(&mut self, now: Instant) -> Vec<PathId> {
         let status = self.endpoint.status();
+        let mut removed = Vec::new();
         if !status.paths.iter().any(|path| path.up) {
-            return false;
+            return removed;
         }
-        let mut has_removed = false;
         let is_silent = |path: &&PathStatus| {
             !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= SILENT_PATH_TIMEOUT
         };
@@ -118,10 +122,10 @@ impl<P: Payload, A: Address> Peer<P, A> {
             if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.is_configured()) {
                 self.endpoint.forget_path(now, path);
                 self.paths.remove(&(path.0 as u8));
-                has_removed = true;
+                removed.push(path);
             }
         }
-        has_removed
+        removed
     }
 
     /// A datagram arrived on a removed path: it was in flight, or the peer does not know yet.

@@ -127,7 +127,9 @@ impl<P: Payload, A: Address> Node<P, A> {
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
         }
-        peer.on_packet(now, (path, packet_number), route, datagram.len(), &*self.learned_path_config);
+        if peer.on_packet(now, (path, packet_number), route, datagram.len(), &*self.learned_path_config) {
+            self.events.push_back((id, NodeEvent::PathOpened(arrival.path)));
+        }
         match body {
             Body::Data(header, _) => {
                 let payload = make_payload(HEADER_LEN + DataHeader::LEN..tag_start, header.offload);

@@ -156,6 +156,10 @@ pub(crate) struct OtherPeer {
 }
 
 impl OtherPeer {
+    pub(crate) fn received_timestamp(&self) -> u64 {
+        self.received_timestamp
+    }
+
     /// The device that an authentic initiation is passed to; `None` if it is a replay.
     pub(crate) fn pass(&mut self, timestamp: u64) -> Option<u8> {
         let is_new = timestamp > self.received_timestamp;
@@ -180,6 +184,8 @@ pub struct SealDevice {
     pub(crate) other_peers: BTreeMap<PublicKey, OtherPeer>,
     pub(crate) initiation_limiter: InitiationLimiter,
     pub(crate) counters: DropCounters,
+    /// Replayed initiations that are older than any copy of the peer's latest one.
+    pub(crate) outdated_initiations: u64,
     pub(crate) deadline: Instant,
     pub(crate) released_indices: Vec<u32>,
 }
@@ -201,6 +207,7 @@ impl SealDevice {
             session_indices: BTreeMap::new(),
             other_peers: BTreeMap::new(),
             counters: DropCounters::default(),
+            outdated_initiations: 0,
             deadline: Instant::NEVER,
             released_indices: Vec::new(),
         }
@@ -216,6 +223,13 @@ impl SealDevice {
     #[must_use]
     pub const fn counters(&self) -> &DropCounters {
         &self.counters
+    }
+
+    /// Initiations dropped as [`DropReason::ReplayedInitiation`] that are neither a copy of the peer's latest one nor were
+    /// overtaken by it: the peer's clock was set back, or somebody has recorded them.
+    #[must_use]
+    pub const fn outdated_initiations(&self) -> u64 {
+        self.outdated_initiations
     }
 
     /// Adds a peer.

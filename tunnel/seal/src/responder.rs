@@ -1,6 +1,6 @@
 //! The responder's part of [`SealDevice`].
 
-use units::Instant;
+use units::{Instant, Span};
 
 use crate::Cipher;
 use crate::cookie;
@@ -15,6 +15,9 @@ use crate::noise::{Noise, Split};
 use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
 use crate::source::Source;
+
+/// An initiation may arrive so much later than a newer one: by a slower path.
+const MAX_TRANSIT: Span = Span::from_secs(10);
 
 impl SealDevice {
     /// Handles a handshake message that arrived from `source`: the octets of the IP address and then of the port at
@@ -95,12 +98,14 @@ impl SealDevice {
         let (noise, public) = noise.ok_or(DropReason::AuthenticationFailed)?;
         let payload = InitiationPayload::read(&payload);
         if let Some(other) = self.other_peers.get_mut(&public) {
+            self.outdated_initiations += u64::from(is_outdated(payload.timestamp, other.received_timestamp()));
             let device = other.pass(payload.timestamp).ok_or(DropReason::ReplayedInitiation)?;
             return Ok(HandshakeOutcome { peer: None, reply: None, established: None, pass_to: Some(device) });
         }
         let id = *self.by_public_key.get(&public).ok_or(DropReason::UnknownPeer)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::UnknownPeer)?;
         if payload.timestamp <= peer.received_timestamp {
+            self.outdated_initiations += u64::from(is_outdated(payload.timestamp, peer.received_timestamp));
             return Err(DropReason::ReplayedInitiation);
         }
         peer.received_timestamp = payload.timestamp;
@@ -144,6 +149,11 @@ impl SealDevice {
         self.schedule(now);
         Some(reply)
     }
+}
+
+/// Whether an initiation is older than any that may be in transit beside the peer's latest one.
+fn is_outdated(timestamp: u64, latest: u64) -> bool {
+    timestamp.saturating_add(MAX_TRANSIT.as_nanos()) < latest
 }
 
 fn responded_session(

@@ -117,6 +117,11 @@ fn a_replayed_initiation_is_always_dropped() {
     assert!(b.receive(secs(3), &newer).is_ok());
     assert_eq!(b.receive(secs(500), &recorded).unwrap_err(), DropReason::ReplayedInitiation);
     assert_eq!(b.device.counters().get(DropReason::ReplayedInitiation), 2);
+    assert_eq!(b.device.outdated_initiations(), 0, "a copy, and one that a newer one may have overtaken");
+    let newest = a.initiate(secs(520)).unwrap();
+    assert!(b.receive(secs(520), &newest).is_ok());
+    assert_eq!(b.receive(secs(520), &newer).unwrap_err(), DropReason::ReplayedInitiation);
+    assert_eq!(b.device.outdated_initiations(), 1, "minutes older");
 }
 
 #[test]
