@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Event {
     /// Counts the events of a daemon from 1. A gap means that events were dropped from the bounded log.
     pub sequence: u64,
-    /// Wall clock, milliseconds since the Unix epoch.
+    /// When it happened: wall clock, milliseconds since the Unix epoch.
     pub unix_ms: u64,
     /// How much it matters.
     pub level: EventLevel,
@@ -62,6 +62,8 @@ pub enum EventKind {
     PeerLost,
     /// Another one of several servers carries the packets.
     ServerMoved,
+    /// The congestion policy of a peer's paths failed, and CUBIC has taken its place.
+    ControllerFailed,
     /// A path works.
     PathUp,
     /// A path stopped working.

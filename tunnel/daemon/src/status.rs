@@ -5,11 +5,12 @@
 
 use crate::event::{Cause, Event, EventLevel};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
 pub const VERSION: u32 = 2;
-/// How long it is reported that two hosts have a peer's private key, milliseconds.
-const TAKEOVER_MS: f64 = 300_000.0;
+/// How long it is reported that two hosts have a peer's private key.
+pub(crate) const TAKEOVER: Duration = Duration::from_secs(300);
 
 /// The status of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -408,21 +409,30 @@ impl PeerStatus {
     /// What people know it by: its name, otherwise the beginning of its public key.
     #[must_use]
     pub fn label(&self) -> &str {
-        let key = self.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
-        self.name.as_deref().unwrap_or(key)
+        label(self.public_key.as_deref(), self.name.as_deref())
     }
 
     /// That two hosts have the peer's private key, with what mends it; `None` if none took the session back from another one
     /// in the last five minutes.
     #[must_use]
     pub fn shared_key(&self) -> Option<(String, String)> {
-        self.takeover_age_ms.filter(|age_ms| *age_ms < TAKEOVER_MS)?;
-        let key = self.public_key.as_deref()?;
-        let text = format!("two hosts use the key {key} ({}): each takes the session from the other", self.label());
-        let remedy = "give each host a key of its own: `ropewalk setup server --add NAME` and the printed command there, or \
-                      `ropewalk genkey`; if you have made no copy, somebody has the key: `ropewalk setup server --revoke NAME`";
-        Some((text, remedy.to_owned()))
+        self.takeover_age_ms.filter(|age_ms| *age_ms < TAKEOVER.as_secs_f64() * 1e3)?;
+        Some(shared_key(self.public_key.as_deref()?, self.name.as_deref()))
     }
+}
+
+/// What people know a peer by: its name, otherwise the beginning of its public key.
+fn label<'a>(key: Option<&'a str>, name: Option<&'a str>) -> &'a str {
+    name.unwrap_or_else(|| key.map_or("mpt", |key| key.get(..8).unwrap_or(key)))
+}
+
+/// That two hosts have a peer's private key, with what mends it.
+pub(crate) fn shared_key(key: &str, name: Option<&str>) -> (String, String) {
+    let label = label(Some(key), name);
+    let text = format!("two hosts use the key {key} ({label}): each takes the session from the other");
+    let remedy = "give each host a key of its own: `ropewalk setup server --add NAME` and the printed command there, or \
+                  `ropewalk genkey`; if you have made no copy, somebody has the key: `ropewalk setup server --revoke NAME`";
+    (text, remedy.to_owned())
 }
 
 impl TunnelStatus {

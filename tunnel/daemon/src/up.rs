@@ -34,7 +34,9 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
     let folder = control_plane::clean_up(directory, &config.interface.name)?;
     let config = control_plane::with_present_uplinks(config).map_err(|error| system_error("finding uplinks", error))?;
     let handshake_times = control_plane::open_handshake_times(&config)?;
-    let (data_plane_configs, assignment) = data_plane_config::data_plane_config(&config, handshake_times.earliest())?;
+    let (sender, events) = data_plane::event_channel();
+    let earliest = handshake_times.earliest();
+    let (data_plane_configs, assignment) = data_plane_config::data_plane_config(&config, earliest, &sender)?;
     let threads = spawn_data_threads(data_plane_configs)?;
     if threads.len() > 1 {
         info!("{} data threads", threads.len());
@@ -43,7 +45,7 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
     let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(controls, &config, assignment));
     let program_version = program_version.to_owned();
     let config = ControlConfig { config, file, folder, program_version, handshake_times };
-    let result = control_plane::run(config, &handle);
+    let result = control_plane::run(config, &handle, events);
     drop(handle);
     // The data threads tell peers and hosts that the tunnel is closed. They end by dropping their senders.
     for end in ends {

@@ -7,7 +7,7 @@ use super::handle::DataPlaneHandle;
 use super::listeners::Server;
 use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
-use super::monitor::{self, Observer};
+use super::monitor::{Monitor, Observer};
 use super::network::{Network, NetworkEvent, has_strict_reverse_path};
 use super::observation::{Observation, quota_file};
 use super::policy_routing::PolicyRouting;
@@ -18,6 +18,7 @@ use super::server::{PendingRequest, Refusal, Request, Shared, request_status, ro
 use super::state_file::{StateFile, running_tunnel, socket_name};
 use crate::config::{self, TunnelConfig};
 use crate::dashboard::read_routes;
+use crate::data_plane::EventReceiver;
 use crate::event::{Event, EventKind, EventLevel};
 use crate::handshake_times::wall_clock;
 use crate::nat64;
@@ -63,16 +64,16 @@ pub fn clean_up(directory: &Path, interface: &str) -> Result<RunFolder, Error> {
 }
 
 /// Runs the control loop on this thread until the tunnel ends: sets the device up, drops privileges, serves requests;
-/// at the end it stops the data plane and removes routes and files.
+/// at the end it stops the data plane and removes routes and files. `events` are the data plane's.
 ///
 /// # Errors
 /// The set-up failed, or the data plane ended by itself.
-pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Result<(), Error> {
+pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>, events: EventReceiver) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::system("starting the control runtime"))?.block_on(async {
         let result = match set_up(control).await {
             Ok((mut reloader, listeners)) => {
-                let result = serve(&mut reloader, listeners, data_plane).await;
+                let result = serve(&mut reloader, listeners, data_plane, events).await;
                 tear_down(&mut reloader).await;
                 result
             }
@@ -214,6 +215,7 @@ async fn serve(
     reloader: &mut Reloader,
     listeners: Listeners,
     data_plane: &Arc<dyn DataPlaneHandle>,
+    events: EventReceiver,
 ) -> Result<(), Error> {
     let Listeners { control, mut observation, enrolment } = listeners;
     data_plane.start();
@@ -230,7 +232,7 @@ async fn serve(
     let mut watchdog = tokio::time::interval(watchdog.map_or(WATCHDOG_INTERVAL, |limit| limit / 3));
     notify(&[NotifyState::Ready]);
     tell(&observer, EventKind::Start, reloader, "is up");
-    let mut uplinks = watch_status(reloader, data_plane, observation.recording());
+    let mut uplinks = watch(reloader, data_plane, events, observation.recording());
     let mut settled: Option<TokioInstant> = None;
     loop {
         let event = tokio::select! {
@@ -290,10 +292,11 @@ async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
-/// Watches the status, which `record` gets; returns what paths have carried, each time anew.
-fn watch_status(
+/// Watches the data plane's events and its status, which `record` gets; returns what paths have carried, each time anew.
+fn watch(
     reloader: &Reloader,
     data_plane: &Arc<dyn DataPlaneHandle>,
+    events: EventReceiver,
     mut record: impl FnMut(&TunnelStatus) + Send + 'static,
 ) -> watch::Receiver<Vec<UplinkStatus>> {
     nat64::listen().unwrap_or_else(|error| debug!("router advertisements are not heard: {error}"));
@@ -303,8 +306,9 @@ fn watch_status(
         record(status);
         sender.send_replace(status.uplinks.clone());
     };
-    let port = reloader.control.config.interface.listen_port;
-    tokio::spawn(monitor::watch(Arc::clone(data_plane), observer, routes, port, record));
+    let interface = &reloader.control.config.interface;
+    let monitor = Monitor::new(Arc::clone(data_plane), observer, routes, interface.name.clone(), interface.listen_port);
+    tokio::spawn(monitor.watch(events, record));
     uplinks
 }
 

@@ -6,10 +6,9 @@
 
 use super::network::has_strict_reverse_path;
 use super::routes::Routes;
-use crate::data_plane::set_mark;
+use crate::data_plane::{PathName, set_mark};
 use crate::event::{Cause, CauseKind};
 use crate::nat64;
-use crate::status::PathStatus;
 use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
@@ -29,11 +28,9 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// The subject of a configured path; `None` if the peer's address is not known.
-    pub(super) fn of(path: &PathStatus) -> Option<Self> {
-        let remote = path.remote.as_ref()?.parse().ok()?;
-        let source = path.source.as_ref().and_then(|source| source.parse().ok());
-        Some(Self { interface: path.interface.clone(), source, remote })
+    /// The subject of a path; `None` if the peer's address is not known.
+    pub(super) fn of(path: &PathName) -> Option<Self> {
+        Some(Self { interface: path.interface.clone(), source: path.source, remote: path.remote? })
     }
 
     fn family(&self) -> &'static str {
@@ -287,9 +284,8 @@ fn is_point_to_point(devices: &Devices, device: &str) -> bool {
 
 /// Whether what this end answers to a path that its peer has opened leaves by another device than the one whose address the
 /// peer asked. `port` is that of this end.
-pub(super) async fn return_route(path: &PathStatus, port: u16, devices: &Devices, routes: &Routes) -> Option<Cause> {
-    let Subject { source, remote, .. } = Subject::of(path)?;
-    let source = source?;
+pub(super) async fn return_route(subject: &Subject, port: u16, devices: &Devices, routes: &Routes) -> Option<Cause> {
+    let (source, remote) = (subject.source?, subject.remote);
     let asked = devices.device_of(source)?;
     let route = routes.lookup(remote.ip(), None, Some(source), Some(port)).await.ok()?;
     let answering = nix::net::if_::if_indextoname(route.device).ok()?.into_string().ok()?;

@@ -30,9 +30,9 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Numbers and dates an event, writes it to the journal, keeps it and sends it to the subscribers.
+    /// Numbers an event, dates it if it has no date, writes it to the journal, keeps it and sends it to the subscribers.
     pub fn push(&self, event: Event) {
-        let unix_ms = unix_ms();
+        let unix_ms = if event.unix_ms == 0 { unix_ms() } else { event.unix_ms };
         let event = {
             // Poisoned only if this code panicked.
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);

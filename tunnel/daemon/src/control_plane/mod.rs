@@ -5,7 +5,6 @@
 //! while waiting.
 
 mod beyond;
-mod changes;
 mod client;
 mod control_loop;
 mod device_names;
@@ -24,6 +23,7 @@ mod monitor;
 mod network;
 mod observation;
 mod overlaps;
+mod peer_states;
 mod policy_routing;
 mod privileges;
 mod reload;

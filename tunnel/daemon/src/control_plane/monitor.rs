@@ -1,14 +1,15 @@
-//! Watches the tunnel's status: turns its changes into events, and finds out why paths carry no data.
+//! Watches the tunnel: tells the data plane's events when they come, and finds out why paths carry no data, which takes a
+//! look at the host each second.
 
-use super::changes::changes;
 use super::diagnosis::{Devices, Probe, Subject, by_translation, local_cause, return_route, silence};
 use super::events::{EventLog, unix_ms};
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::LostPath;
+use super::peer_states::PeerStates;
 use super::resolver::Resolver;
 use super::routes::Routes;
 use super::server::request_status;
-use crate::data_plane::LinkEvent;
+use crate::data_plane::{EventReceiver, LinkEvent, TunnelEvent};
 use crate::event::{Cause, CauseKind, Event, EventKind, EventLevel};
 use crate::status::{Notice, PathState, PathStatus, PeerStatus, QuotaStatus, TunnelStatus};
 use std::collections::BTreeMap;
@@ -18,16 +19,14 @@ use std::time::{Duration, Instant};
 /// The interval of reading the status.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time for which a path may be silent before that is a cause: a handshake takes one round trip, its repetition 5 s.
-const SILENCE: Duration = Duration::from_secs(6);
+pub(super) const SILENCE: Duration = Duration::from_secs(6);
 /// The intervals of probes to a peer that does not answer grow from the first to the last.
 const PROBE_INTERVALS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(64)];
-/// A reason for which handshakes are refused is told again after this time.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 /// Events in the status.
 const STATUS_EVENTS: usize = 8;
 
 /// A path: the peer's public key (empty in `mpt` mode) and the path's name.
-type PathKey = (String, String);
+pub(super) type PathKey = (String, String);
 
 /// What is known of a tunnel beside the data plane's own numbers.
 #[derive(Debug, Default)]
@@ -105,6 +104,12 @@ impl Observer {
         lost.extend(paths);
     }
 
+    /// Why a lost uplink is lost; `None` if it is not.
+    fn lost_cause(&self, (key, name): &PathKey) -> Option<Cause> {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.iter().find(|(peer, path)| peer == key && path.name == *name)?.1.cause.clone()
+    }
+
     fn set_cause(&self, key: PathKey, cause: Option<Cause>) {
         let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
         match cause {
@@ -118,48 +123,18 @@ fn path_key(peer: Option<&str>, path: &PathStatus) -> PathKey {
     (peer.unwrap_or_default().to_owned(), path.name.clone())
 }
 
-/// Watches until the data plane ends, and passes each status on to `record`. `port` is this end's UDP port.
-pub(super) async fn watch(
+/// What the tunnel is watched with.
+pub(super) struct Monitor {
     data_plane: Arc<dyn DataPlaneHandle>,
     observer: Arc<Observer>,
     routes: Routes,
-    port: u16,
-    mut record: impl FnMut(&TunnelStatus),
-) {
-    let mut monitor = Monitor {
-        data_plane: Arc::clone(&data_plane),
-        observer,
-        routes,
-        port,
-        previous: None,
-        watched: BTreeMap::new(),
-        refusals: BTreeMap::new(),
-        resolver: Resolver::default(),
-    };
-    let mut interval = tokio::time::interval(INTERVAL);
-    loop {
-        interval.tick().await;
-        // The control loop ends the tunnel if the data plane does not answer.
-        if let Some(mut status) = request_status(&*data_plane).await {
-            monitor.resolver.update(&status, &data_plane, &monitor.observer);
-            monitor.observer.add_lost(&mut status);
-            record(&status);
-            monitor.update(status).await;
-        }
-    }
-}
-
-struct Monitor {
-    data_plane: Arc<dyn DataPlaneHandle>,
-    observer: Arc<Observer>,
-    routes: Routes,
+    /// The tunnel's own device.
+    interface: String,
     /// This end's UDP port, if others know it.
     port: u16,
-    previous: Option<TunnelStatus>,
+    states: PeerStates,
     /// Paths that are not up.
     watched: BTreeMap<PathKey, WatchedPath>,
-    /// When the refusal of handshakes was told of last, by reason.
-    refusals: BTreeMap<String, Instant>,
     resolver: Resolver,
 }
 
@@ -175,53 +150,97 @@ struct WatchedPath {
 }
 
 impl Monitor {
-    /// Compares a status with the previous one.
-    async fn update(&mut self, status: TunnelStatus) {
-        let now = Instant::now();
-        let changed_causes = self.diagnose(&status, now).await;
-        let mut events = changes(self.previous.as_ref(), &status);
-        for event in &mut events {
-            if event.kind != EventKind::PathDown {
-                continue;
+    pub(super) fn new(
+        data_plane: Arc<dyn DataPlaneHandle>,
+        observer: Arc<Observer>,
+        routes: Routes,
+        interface: String,
+        port: u16,
+    ) -> Self {
+        let (states, watched, resolver) = Default::default();
+        Self { data_plane, observer, routes, interface, port, states, watched, resolver }
+    }
+
+    /// Watches until the data plane ends, and passes the status of each second on to `record`.
+    pub(super) async fn watch(mut self, mut events: EventReceiver, mut record: impl FnMut(&TunnelStatus)) {
+        let mut interval = tokio::time::interval(INTERVAL);
+        loop {
+            tokio::select! {
+                biased;
+                event = events.recv() => match event {
+                    Some(event) => self.on_event(event).await,
+                    None => return,
+                },
+                _ = interval.tick() => {
+                    // The control loop ends the tunnel if the data plane does not answer.
+                    if let Some(mut status) = request_status(&*self.data_plane).await {
+                        self.resolver.update(&status, &self.data_plane, &self.observer);
+                        self.observer.add_lost(&mut status);
+                        record(&status);
+                        self.update(&status).await;
+                    }
+                }
             }
-            let key = (event.peer.clone().unwrap_or_default(), event.path.clone().unwrap_or_default());
-            if let Some(cause) = self.watched.get(&key).and_then(|watched| watched.cause.clone()) {
+        }
+    }
+
+    /// Tells what an event of the data plane means; of a path that is down, with its cause if that is on this host.
+    async fn on_event(&mut self, event: TunnelEvent) {
+        let observer = Arc::clone(&self.observer);
+        for event in self.states.on_event(event, |path| observer.lost_cause(path).is_some()) {
+            self.tell(event).await;
+        }
+    }
+
+    async fn tell(&mut self, mut event: Event) {
+        if let (EventKind::PathDown, Some(path)) = (event.kind, &event.path) {
+            let key = (event.peer.clone().unwrap_or_default(), path.clone());
+            if let Some(cause) = self.cause_of(&key).await {
                 event.message = format!("down: {}", cause.text);
-                event.remedy = Some(cause.remedy);
+                event.remedy = Some(cause.remedy.clone());
+                let watched = self.watched.entry(key.clone()).or_insert_with(|| WatchedPath::new(Instant::now()));
+                watched.cause = Some(cause.clone());
+                self.observer.set_cause(key, Some(cause));
             }
         }
-        for (key, cause) in changed_causes {
-            let is_told = |event: &Event| {
-                event.kind == EventKind::PathDown
-                    && (event.peer.as_deref().unwrap_or_default(), event.path.as_deref())
-                        == (key.0.as_str(), Some(key.1.as_str()))
-            };
-            if !events.iter().any(is_told) {
-                events.push(Event {
-                    remedy: Some(cause.remedy),
-                    peer_name: status
-                        .peers
-                        .iter()
-                        .find(|peer| peer.public_key.as_ref() == Some(&key.0))
-                        .and_then(|peer| peer.name.clone()),
-                    peer: Some(key.0).filter(|key| !key.is_empty()),
-                    path: Some(key.1),
-                    ..Event::new(EventLevel::Warn, EventKind::PathCause, cause.text)
-                });
-            }
+        self.observer.events.push(event);
+    }
+
+    /// Why a path went down, if that is on this host.
+    async fn cause_of(&self, key: &PathKey) -> Option<Cause> {
+        if let Some(cause) = self.observer.lost_cause(key) {
+            return Some(cause);
         }
-        events.extend(self.refused_handshakes(&status, now));
-        events.into_iter().for_each(|event| self.observer.events.push(event));
-        self.previous = Some(status);
+        let subject = Subject::of(self.states.name(key).filter(|path| !path.opened_by_peer)?)?;
+        local_cause(&subject, &Devices::read(), &self.routes, &self.interface).await
+    }
+
+    /// Finds what keeps paths from working, and what no event has told.
+    async fn update(&mut self, status: &TunnelStatus) {
+        let now = Instant::now();
+        for (key, cause) in self.diagnose(status, now).await {
+            let is_it = |peer: &&PeerStatus| peer.public_key.as_ref() == Some(&key.0);
+            self.observer.events.push(Event {
+                remedy: Some(cause.remedy),
+                peer_name: status.peers.iter().find(is_it).and_then(|peer| peer.name.clone()),
+                peer: Some(key.0).filter(|key| !key.is_empty()),
+                path: Some(key.1),
+                ..Event::new(EventLevel::Warn, EventKind::PathCause, cause.text)
+            });
+        }
+        for event in self.states.settle(status, now) {
+            self.tell(event).await;
+        }
     }
 
     /// Finds out why configured paths carry no data; returns the causes that have changed.
     async fn diagnose(&mut self, status: &TunnelStatus, now: Instant) -> Vec<(PathKey, Cause)> {
-        let is_watched = |path: &PathStatus| path.state != PathState::Up;
+        // One that was told to work is told to be down first.
+        let is_watched = |key: &PathKey, path: &PathStatus| path.state != PathState::Up && !self.states.is_up(key);
         let subjects: BTreeMap<PathKey, (&PeerStatus, &PathStatus)> = status
             .paths()
-            .filter(|(_, path)| is_watched(path))
             .map(|(peer, path)| (path_key(peer.public_key.as_deref(), path), (peer, path)))
+            .filter(|(key, (_, path))| is_watched(key, path))
             .collect();
         let ended: Vec<_> = self.watched.keys().filter(|key| !subjects.contains_key(*key)).cloned().collect();
         for key in ended {
@@ -232,18 +251,18 @@ impl Monitor {
         let mut changed = Vec::new();
         for (key, (peer, path)) in subjects {
             let watched = self.watched.entry(key.clone()).or_insert_with(|| WatchedPath::new(now));
-            let cause = match (&path.cause, Subject::of(path)) {
+            let cause = match (&path.cause, self.states.name(&key).and_then(Subject::of)) {
                 (Some(cause), _) => Some(cause.clone()),
-                (None, _) if path.opened_by_peer => {
+                (None, None) => None,
+                (None, Some(subject)) if path.opened_by_peer => {
                     // Peers may leave many paths behind.
                     if watched.is_probe_due(now) {
-                        watched.refusal = return_route(path, self.port, &devices, &self.routes).await;
+                        watched.refusal = return_route(&subject, self.port, &devices, &self.routes).await;
                     }
                     watched.refusal.clone()
                 }
-                (None, None) => None,
                 (None, Some(subject)) => {
-                    let local = local_cause(&subject, &devices, &self.routes, &status.interface.name).await;
+                    let local = local_cause(&subject, &devices, &self.routes, &self.interface).await;
                     let mut remote = || watched.remote_cause(&subject, peer, path, now);
                     local.or_else(|| Some(by_translation(&subject, remote()?)))
                 }
@@ -261,60 +280,7 @@ impl Monitor {
         }
         changed
     }
-
-    /// Handshakes that were refused since the previous status.
-    fn refused_handshakes(&mut self, status: &TunnelStatus, now: Instant) -> Vec<Event> {
-        let Some(previous) = &self.previous else { return Vec::new() };
-        let mut events = Vec::new();
-        for (reason, text, remedy) in REFUSALS {
-            let count = |status: &TunnelStatus| {
-                status.drops.iter().find(|drop| drop.reason == *reason).map_or(0, |drop| drop.packets)
-            };
-            let is_quiet = self.refusals.get(*reason).is_none_or(|told| now - *told >= REFUSAL_INTERVAL);
-            // The copies that come by other paths of an initiation that is answered look like replays, too.
-            let is_copy = *reason == REPLAYED
-                && status.peers.iter().any(|peer| peer.handshake_age_ms.is_some_and(|age_ms| age_ms < COPY_TIME_MS));
-            if count(status) > count(previous) && is_quiet && !is_copy {
-                self.refusals.insert((*reason).to_owned(), now);
-                events.push(Event {
-                    remedy: Some((*remedy).to_owned()),
-                    ..Event::new(EventLevel::Warn, EventKind::HandshakeRefused, *text)
-                });
-            }
-        }
-        events
-    }
 }
-
-/// Handshakes that are not later than the latest one of the same peer.
-const REPLAYED: &str = "replayed-initiation";
-/// Copies of an initiation arrive within this time of the first one, milliseconds.
-const COPY_TIME_MS: f64 = 10_000.0;
-
-/// Reasons of drops that somebody's configuration mends, with what they mean and the remedy.
-const REFUSALS: &[(&str, &str, &str)] = &[
-    (
-        "unknown-peer",
-        "a handshake came with a public key that no [[peer]] has",
-        "compare `public-key` here with `ropewalk pubkey < KEYFILE` on the other end",
-    ),
-    (
-        "invalid-mac1",
-        "a handshake came from an end that has another public key for this one",
-        "compare `public-key` on the other end with `public key` in `ropewalk show` here",
-    ),
-    (
-        REPLAYED,
-        "a handshake came whose time is not later than that of the peer's latest one",
-        "set the clock of the other end, which was set back: `timedatectl set-ntp true` there; or restart this end, which \
-         forgets the time",
-    ),
-    (
-        "no-common-cipher",
-        "a handshake came without a cipher that this end accepts",
-        "use the same version on both ends",
-    ),
-];
 
 impl WatchedPath {
     fn new(now: Instant) -> Self {

@@ -1,5 +1,6 @@
 //! Configuration of the data plane, and its errors.
 
+use super::event::EventSender;
 use crate::config::{RealtimeRules, RelayOptions, TunnelOptions};
 use control::AlgorithmChoice;
 use ipnet::IpNet;
@@ -20,6 +21,8 @@ pub struct DataPlaneConfig {
     pub sockets: Vec<SocketConfig>,
     /// The protocol.
     pub engine: EngineConfig,
+    /// Where events of peers and paths go.
+    pub events: EventSender,
 }
 
 /// Configuration of the TUN device.
@@ -104,6 +107,8 @@ pub struct RopewalkConfig {
 pub struct PeerConfig {
     /// The public key.
     pub public_key: PublicKey,
+    /// The name in events.
+    pub name: Option<String>,
     /// The secret shared beside the keys.
     pub preshared_key: Option<PresharedKey>,
     /// Inner networks routed to this peer, and accepted from it.
@@ -153,6 +158,8 @@ pub(crate) fn path_config(mtu: u16, remote: SocketAddr) -> PathConfig {
 /// Configuration of the `mpt` mode.
 #[derive(Clone, Debug)]
 pub struct MptConfig {
+    /// The peer's name in events.
+    pub peer_name: Option<String>,
     /// This end's inner address, which keepalives carry.
     pub local: IpAddr,
     /// The peer's inner address.

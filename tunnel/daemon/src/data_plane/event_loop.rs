@@ -11,6 +11,7 @@ use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};
 use super::config::{Error, Update};
 use super::device::Device;
+use super::event::EventSender;
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, Socket};
 use super::sockets;
@@ -99,13 +100,15 @@ pub(super) struct Io {
     pub(super) pool: Pool,
     /// The buffer of the next read from the device or a socket.
     pub(super) read_buffer: BufferMut,
+    /// Where events of peers and paths go.
+    pub(super) events: EventSender,
 }
 
 impl Io {
-    pub(super) fn new(device: Device, sockets: Vec<Socket>) -> Self {
+    pub(super) fn new(device: Device, sockets: Vec<Socket>, events: EventSender) -> Self {
         let mut pool = Pool::new(SMALL_BUFFERS, LARGE_BUFFERS);
         let read_buffer = pool.take(SizeClass::Large).expect("an empty pool has room");
-        Self { device, sockets, pool, read_buffer }
+        Self { device, sockets, pool, read_buffer, events }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The data plane: a thread, or several (`threads`), that move packets between a TUN device and one UDP socket for each uplink.
 //!
 //! [`DataPlane::open`] opens what needs privileges (device, sockets), [`DataPlane::run`] loops until [`Command::Stop`].
-//! The control thread sends commands through a [`CommandSender`]; nothing is shared, and no lock is held.
+//! The control thread sends commands through a [`CommandSender`], and gets what happens through an [`EventReceiver`]; nothing is
+//! shared, and no lock is held.
 //!
 //! Packets live in pooled, reference-counted buffers (`buffer`). The device (`device`) and the sockets (`socket`) move
 //! super-packets, which segmentation offload leaves whole. Datagrams leave in batches (`batch`), one system call each,
@@ -15,6 +16,7 @@ mod buffer;
 mod channel;
 mod config;
 mod device;
+mod event;
 mod event_loop;
 mod mark;
 mod mpt;
@@ -32,6 +34,9 @@ pub(crate) use config::path_config;
 pub use config::{
     DataPlaneConfig, DeviceConfig, EngineConfig, Error, MptConfig, MptPathConfig, OtherPeerConfig, PeerConfig,
     PeerPathConfig, RopewalkConfig, SocketConfig, Update,
+};
+pub use event::{
+    Change, EventReceiver, EventSender, PathChange, PathName, PeerChange, PeerName, Refusal, TunnelEvent, event_channel,
 };
 pub use report::{
     AddressReport, BufferReport, DeviceReport, MptPathReport, MptReport, PeerReport, RelayCounters, RelayReport,
@@ -88,7 +93,7 @@ impl DataPlane {
 
     fn new(config: DataPlaneConfig, device: Device, links: Option<ThreadLinks>) -> Result<Self, Error> {
         let sockets = sockets::open(&config.sockets)?;
-        let mut io = Io::new(device, sockets);
+        let mut io = Io::new(device, sockets, config.events);
         let (epoch, inbox, others) = match links {
             Some(ThreadLinks { others, inbox, epoch }) => (Some(epoch), Some(inbox), Some(others)),
             None => (None, None, None),

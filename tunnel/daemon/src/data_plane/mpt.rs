@@ -10,6 +10,7 @@ use super::allowed_ips::AllowedIps;
 use super::buffer::BufferSlice;
 use super::config::{Error, MptConfig, MptPathConfig};
 use super::device::Device;
+use super::event::{Change, EventSender, PathChange, PathName, PeerChange, PeerName};
 use super::event_loop::{Engine, Io};
 use super::receive::ReceiveBatch;
 use super::report::{MptPathReport, MptReport, Report};
@@ -34,6 +35,9 @@ struct MptPath {
     socket: usize,
     queue: TransmitQueue,
     report: MptPathReport,
+    name: PathName,
+    /// Whether it was told to be up; `None` before it was told of.
+    told: Option<bool>,
 }
 
 /// An MPT connection.
@@ -44,6 +48,7 @@ pub(super) struct MptEngine {
     receiver: Receiver<BufferSlice>,
     paths: Vec<MptPath>,
     delivery: Delivery,
+    peer: PeerName,
 }
 
 /// Delivery of received packets to the device.
@@ -79,6 +84,11 @@ impl MptEngine {
         let weights: Vec<u32> = config.paths.iter().map(|path| path.weight).collect();
         let scheduler = mpt_scheduler(&config.scheduler, &weights)?;
         let paths = config.paths.iter().map(|path| open_path(path, io)).collect::<Result<Vec<_>, _>>()?;
+        let peer = PeerName { public_key: None, name: config.peer_name.clone() };
+        for path in &paths {
+            let change = PeerChange::Path(path.name.clone(), PathChange::Configured);
+            io.events.send(Change::Peer(peer.clone(), change));
+        }
         let addresses = Keepalive { sender: config.local, receiver: config.remote };
         Ok(Self {
             backpressure: config.backpressure,
@@ -91,7 +101,19 @@ impl MptEngine {
                 unallowed_source: 0,
                 malformed: 0,
             },
+            peer,
         })
+    }
+
+    /// Tells which paths have come or gone.
+    fn tell(&mut self, events: &EventSender) {
+        for (path, id) in self.paths.iter_mut().zip((0..).map(PathId)) {
+            let up = self.sender.status(id).up;
+            if path.told.replace(up) != Some(up) {
+                let change = if up { PathChange::Up(None) } else { PathChange::Down };
+                events.send(Change::Peer(self.peer.clone(), PeerChange::Path(path.name.clone(), change)));
+            }
+        }
     }
 
     /// Sends the next of `segments`. False if no path is up.
@@ -105,7 +127,7 @@ impl MptEngine {
     ) -> bool {
         let max_len = segments.max_len();
         let Some((id, header)) = self.sender.assign(now, max_len as u32, protocol) else { return false };
-        let MptPath { queue, socket, report } = &mut self.paths[id.index()];
+        let MptPath { queue, socket, report, .. } = &mut self.paths[id.index()];
         let outcome = queue.push(&mut sockets[*socket], header.len() + max_len, tos & !ECN_MASK, |datagram| {
             let Some(len) = segments.next_into(&mut datagram[header.len()..]) else { return 0 };
             header.write(&mut datagram[..header.len() + len]);
@@ -182,7 +204,15 @@ fn open_path(path: &MptPathConfig, io: &Io) -> Result<MptPath, Error> {
         )));
     }
     let queue = TransmitQueue::new(PathAddress::to_remote(path.remote), FreeBatches::default());
-    Ok(MptPath { socket: path.socket, queue, report: MptPathReport::default() })
+    let bound = socket.config();
+    let name = PathName {
+        name: path.name.clone(),
+        opened_by_peer: false,
+        remote: Some(path.remote),
+        interface: bound.and_then(|socket| socket.interface.clone()),
+        source: bound.map(|socket| socket.bind.ip()).filter(|source| !source.is_unspecified()),
+    };
+    Ok(MptPath { socket: path.socket, queue, report: MptPathReport::default(), name, told: None })
 }
 
 impl Engine for MptEngine {
@@ -236,6 +266,7 @@ impl Engine for MptEngine {
     fn flush(&mut self, io: &mut Io, now: Instant) {
         self.delivery.batch.flush(&mut io.device);
         self.flush_paths(io, now);
+        self.tell(&io.events);
     }
 
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {

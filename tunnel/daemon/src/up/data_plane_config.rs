@@ -4,7 +4,7 @@ use super::path_assignment::{PathAssignment, path_error, socket_config};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
 use crate::control_plane::Error;
 use crate::data_plane::{
-    DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig, RopewalkConfig, SocketConfig,
+    DataPlaneConfig, DeviceConfig, EngineConfig, EventSender, MptConfig, MptPathConfig, RopewalkConfig, SocketConfig,
 };
 use ipnet::IpNet;
 use mpt::{KeepaliveConfig, ReorderConfig};
@@ -19,13 +19,14 @@ const RESOLVE_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_sec
 
 /// The configurations that the data threads start with, and the assignment that they contain (empty in `mpt` mode).
 /// Resolves host names. Handshakes
-/// carry no earlier time than `earliest_handshake`.
+/// carry no earlier time than `earliest_handshake`; what happens is sent to `events`.
 ///
 /// # Errors
 /// There are too many paths.
 pub(super) fn data_plane_config(
     config: &TunnelConfig,
     earliest_handshake: u64,
+    events: &EventSender,
 ) -> Result<(Vec<DataPlaneConfig>, PathAssignment), Error> {
     let mut assignment = PathAssignment::default();
     let (engines, sockets): (Vec<EngineConfig>, Vec<SocketConfig>) = match &config.mode {
@@ -57,7 +58,10 @@ pub(super) fn data_plane_config(
     };
     let offload = config.mpt().is_none_or(|mpt| mpt.offload);
     let device = DeviceConfig { name: config.interface.name.clone(), mtu: config.mtu(), offload };
-    let data_plane = |engine| DataPlaneConfig { device: device.clone(), sockets: sockets.clone(), engine };
+    let data_plane = |engine| {
+        let (device, sockets, events) = (device.clone(), sockets.clone(), events.clone());
+        DataPlaneConfig { device, sockets, engine, events }
+    };
     Ok((engines.into_iter().map(data_plane).collect(), assignment))
 }
 
@@ -110,6 +114,7 @@ fn mpt_config(
         weight: path.weight,
     };
     Ok(MptConfig {
+        peer_name: peer.name.clone(),
         local,
         remote,
         allowed_ips: peer.allowed_ips.clone(),

@@ -181,6 +181,7 @@ impl PathAssignment {
         }
         Ok(PeerConfig {
             public_key,
+            name: peer.name.clone(),
             preshared_key: peer.preshared_key.clone(),
             allowed_ips: peer.allowed_ips.clone(),
             priority: peer.priority,

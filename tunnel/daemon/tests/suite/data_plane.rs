@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, setns};
 use ropewalk_daemon::config::TunnelOptions;
 use ropewalk_daemon::data_plane::{
     Command, CommandSender, DataPlane, DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig,
-    PeerConfig, PeerPathConfig, Report, RopewalkConfig, SocketConfig, Update, channel,
+    PeerConfig, PeerPathConfig, Report, RopewalkConfig, SocketConfig, Update, channel, event_channel,
 };
 use seal::PrivateKey;
 use std::fs::File;
@@ -101,7 +101,8 @@ fn config(host: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPla
         offload,
     };
     let device = DeviceConfig { name: "rw0".into(), mtu, offload };
-    DataPlaneConfig { device, sockets: (0..2).map(socket).collect(), engine }
+    let (events, _) = event_channel();
+    DataPlaneConfig { device, sockets: (0..2).map(socket).collect(), engine, events }
 }
 
 fn mpt_engine(host: usize) -> EngineConfig {
@@ -113,6 +114,7 @@ fn mpt_engine(host: usize) -> EngineConfig {
         weight: 1,
     };
     EngineConfig::Mpt(MptConfig {
+        peer_name: None,
         local: inner_address(host),
         remote: inner_address(1 - host),
         allowed_ips: vec![IpNet::from(inner_address(1 - host))],
@@ -137,6 +139,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
     };
     let peer = PeerConfig {
         public_key: key(1 - host).public_key(),
+        name: None,
         preshared_key: None,
         allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - host as u8]).into()],
         priority: None,
@@ -318,8 +321,9 @@ fn allowed_ips_of_a_peer_change_while_the_tunnel_runs() {
     let [client, server] = hosts.each_ref().map(|(commands, _)| commands);
     transfer(&network, 1 << 20, || ());
     let set_allowed_ips = |host: usize, last_octet: u8| {
-        let DataPlaneConfig { device, sockets, engine: EngineConfig::Ropewalk(RopewalkConfig { mut peers, .. }) } =
-            config(host, 1500, true, ropewalk_engine(host))
+        let DataPlaneConfig {
+            device, sockets, engine: EngineConfig::Ropewalk(RopewalkConfig { mut peers, .. }), ..
+        } = config(host, 1500, true, ropewalk_engine(host))
         else {
             unreachable!("the mode is ropewalk");
         };

@@ -111,6 +111,7 @@ fn event(name: &str, span: Range<usize>) -> Result<EventKind, Diagnostic> {
         "uplink-removed",
         "handshake-refused",
         "shared-key",
+        "controller-failed",
         "start",
         "stop",
         "reload",

@@ -108,8 +108,8 @@ impl RopewalkEngine {
             HandOver::Datagram { socket, .. } if socket >= io.sockets.len() => {}
             HandOver::Datagram { socket, address, bytes, is_admitted: true, .. } => {
                 let route = node::Route { socket: socket as u16, remote: address };
-                if self.node.open_admitted(now, &route, &bytes).is_err() {
-                    io.sockets[socket].report.refused += 1;
+                if let Err(reason) = self.node.open_admitted(now, &route, &bytes) {
+                    self.refuse(io, now, socket, reason);
                 }
             }
             HandOver::Datagram { socket, tos, address, bytes, is_admitted: false } => {

@@ -11,6 +11,7 @@ mod packet;
 mod peer;
 mod relay;
 mod streams;
+mod telling;
 
 use super::address::PathAddress;
 use super::allowed_ips::AllowedIps;
@@ -18,6 +19,7 @@ use super::batch::TransmitBatch;
 use super::buffer::BufferSlice;
 use super::config::{Error, PeerConfig, RopewalkConfig, Update};
 use super::device::Device;
+use super::event::PeerChange;
 use super::event_loop::{Engine, Io};
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
@@ -36,7 +38,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use streams::StreamMap;
-use tracing::warn;
 use units::{Instant, PathId};
 use wire::delivery::{self, Rejection};
 use wire::inner::Inner;
@@ -74,6 +75,7 @@ pub(super) struct RopewalkEngine {
     free_batches: FreeBatches,
     /// A segment of a super-packet that the device does not accept.
     segment_buffer: Vec<u8>,
+    refusals: telling::Refusals,
 }
 
 impl RopewalkEngine {
@@ -92,6 +94,7 @@ impl RopewalkEngine {
         for config in config.peers {
             peer::check_peer(&config, &node, |index| io.sockets.get(index).and_then(Socket::config))?;
             let (id, peer) = EnginePeer::add(config, relay.peer_relay(), &mut node, Instant::ZERO)?;
+            telling::tell_configured(&io.events, &peer.config, |index| io.sockets.get(index)?.config());
             peers.insert(id, peer);
         }
         let groups = hand_over::groups(&peers, &[]);
@@ -114,6 +117,7 @@ impl RopewalkEngine {
             single: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
             free_batches: FreeBatches::default(),
             segment_buffer: vec![0; delivery::MAX_PACKET_BYTES],
+            refusals: telling::Refusals::default(),
         })
     }
 
@@ -236,7 +240,9 @@ impl RopewalkEngine {
         self.transmit(&mut io.sockets, now);
         for id in removed {
             self.node.remove_peer(id);
-            self.peers.remove(&id);
+            if let Some(peer) = self.peers.remove(&id) {
+                telling::send(&io.events, &peer.config, PeerChange::Removed);
+            }
             self.blocked.remove(&id);
         }
     }
@@ -291,18 +297,15 @@ impl RopewalkEngine {
 
     /// Events of the sessions; the node has handled them. Reassembly needs none, as a packet begins with its first
     /// fragment.
-    fn handle_node_events(&mut self, now: Instant) {
+    fn handle_node_events(&mut self, io: &Io, now: Instant) {
         while let Some((id, event)) = self.node.poll_event(now) {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             match event {
                 NodeEvent::Established { numbers_reset } => peer.relay.on_established(now, numbers_reset),
                 NodeEvent::Tunnel(EndpointEvent::Closed) => peer.relay.on_closed(),
-                NodeEvent::Tunnel(EndpointEvent::ControllerFailed) => {
-                    let failure = self.node.endpoint(id).and_then(|endpoint| endpoint.status().controller_failure);
-                    warn!("the congestion policy failed, CUBIC takes its place: {}", failure.unwrap_or_default());
-                }
                 _ => {}
             }
+            peer.tell(io, now, (&self.node, id), event);
         }
     }
 
@@ -358,7 +361,7 @@ impl Engine for RopewalkEngine {
             }
             match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
                 Ok(datagram) => opened_datagrams.extend(datagram.map(|datagram| (start, end, datagram))),
-                Err(_) => io.sockets[socket].report.refused += 1,
+                Err(reason) => self.refuse(io, now, socket, reason),
             }
             self.pass_initiation(socket, received, &io.read_buffer[start..end]);
         }
@@ -376,9 +379,12 @@ impl Engine for RopewalkEngine {
         self.deliver(&mut io.device, now);
         self.run_relay(io, now);
         self.transmit(&mut io.sockets, now);
-        self.handle_node_events(now);
+        self.handle_node_events(io, now);
         for group in &mut self.groups {
-            group.update(now, |id| self.node.works(id));
+            let moved = group.update(now, |id| self.node.works(id));
+            if let Some(EnginePeer { config, teller, .. }) = moved.and_then(|id| self.peers.get_mut(&id)) {
+                teller.tell(&io.events, now, config, PeerChange::Active(config.allowed_ips.clone()));
+            }
         }
         self.send_handshakes(&mut io.sockets, now);
         // Without a relay no datagram costs a step for each peer.
@@ -442,8 +448,14 @@ impl Engine for RopewalkEngine {
         self.remove_peers_not_in(io, now, &update.peers);
         for config in update.peers {
             match self.node.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
-                Some((id, peer)) => peer.change(config, id, &mut self.node, now),
-                None => self.peers.extend(EnginePeer::add(config, self.relay.peer_relay(), &mut self.node, now)),
+                Some((id, peer)) => {
+                    telling::tell_reload(&io.events, &peer.config, &config, |index| io.sockets.get(index)?.config());
+                    peer.change(config, id, &mut self.node, now);
+                }
+                None => {
+                    telling::tell_configured(&io.events, &config, |index| io.sockets.get(index)?.config());
+                    self.peers.extend(EnginePeer::add(config, self.relay.peer_relay(), &mut self.node, now));
+                }
             }
         }
         io.reserve(self.peers.len());

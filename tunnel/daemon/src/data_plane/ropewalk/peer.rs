@@ -2,6 +2,7 @@
 
 use super::packet::{PacketBytes, PacketSlice};
 use super::relay::PeerRelay;
+use super::telling::Teller;
 use crate::data_plane::address::PathAddress;
 use crate::data_plane::config::{Error, PeerConfig, PeerPathConfig, SocketConfig, path_config};
 use crate::data_plane::report::{AddressReport, PeerReport};
@@ -55,6 +56,7 @@ pub(super) struct EnginePeer {
     path_queues: Vec<Option<PathQueue>>,
     pub(super) reassembler: Reassembler<PacketBytes>,
     pub(super) relay: PeerRelay,
+    pub(super) teller: Teller,
     pub(super) no_session: u64,
     pub(super) unallowed_sources: UnallowedSources,
     pub(super) malformed: u64,
@@ -81,6 +83,7 @@ impl EnginePeer {
             path_queues: (0..MAX_PATHS).map(|_| None).collect(),
             reassembler: Reassembler::default(),
             relay,
+            teller: Teller::default(),
             no_session: 0,
             unallowed_sources: UnallowedSources::default(),
             malformed: 0,

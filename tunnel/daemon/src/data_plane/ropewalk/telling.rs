@@ -1,0 +1,207 @@
+//! Tells the control thread what happens to a peer: names its paths, and drops what the peer causes beyond its budget.
+
+use super::RopewalkEngine;
+use super::peer::{EnginePeer, Node};
+use crate::data_plane::address::PathAddress;
+use crate::data_plane::config::{PeerConfig, SocketConfig};
+use crate::data_plane::event::{Budget, Change, EventSender, PathChange, PathName, PeerChange, PeerName, Refusal};
+use crate::data_plane::event_loop::Io;
+use machine::{Endpoint, EndpointEvent};
+use node::NodeEvent;
+use seal::{DropReason, PeerId};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use units::{Instant, PathId, Span};
+
+/// A reason for which handshakes are refused is told again after this time: strangers can send any number of them.
+const REFUSAL_INTERVAL: Span = Span::from_secs(60);
+
+/// The refusals of handshakes that were told.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    told: BTreeMap<Refusal, Instant>,
+    /// [`seal::SealDevice::outdated_initiations`] when it was read last.
+    outdated: u64,
+}
+
+impl RopewalkEngine {
+    /// Counts a datagram that was dropped, and tells of a handshake that was refused.
+    pub(super) fn refuse(&mut self, io: &mut Io, now: Instant, socket: usize, reason: DropReason) {
+        io.sockets[socket].report.refused += 1;
+        let outdated = self.node.sessions().outdated_initiations();
+        let is_outdated = std::mem::replace(&mut self.refusals.outdated, outdated) < outdated;
+        let refusal = match reason {
+            DropReason::UnknownPeer => Refusal::UnknownPeer,
+            DropReason::InvalidMac1 => Refusal::OtherPublicKey,
+            DropReason::NoCommonCipher => Refusal::NoCommonCipher,
+            DropReason::ReplayedInitiation if is_outdated => Refusal::Outdated,
+            _ => return,
+        };
+        let told = &mut self.refusals.told;
+        if told.get(&refusal).is_none_or(|told| now.since(*told) >= REFUSAL_INTERVAL) {
+            told.insert(refusal, now);
+            io.events.send(Change::Refused(refusal));
+        }
+    }
+}
+
+impl EnginePeer {
+    /// Tells what an event of the node means.
+    pub(super) fn tell(&mut self, io: &Io, now: Instant, (node, id): (&Node, PeerId), event: NodeEvent) {
+        let Self { config, teller, .. } = self;
+        let is_established = matches!(event, NodeEvent::Established { .. });
+        let change = teller.change((node, id), config, event, |index| io.sockets.get(index)?.config());
+        let shared = (is_established && teller.is_key_shared(node, id)).then_some(PeerChange::KeyShared);
+        for change in change.into_iter().chain(shared) {
+            teller.tell(&io.events, now, config, change);
+        }
+    }
+}
+
+/// What has been told of a peer.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    budget: Budget,
+    latest_takeover: Option<Instant>,
+    /// The address of each path when it was told of last.
+    remotes: BTreeMap<PathId, SocketAddr>,
+}
+
+impl Teller {
+    /// What an event of the node means, if it is told. `socket` gives the configuration of a socket.
+    pub(super) fn change<'a>(
+        &mut self,
+        (node, id): (&Node, PeerId),
+        config: &PeerConfig,
+        event: NodeEvent,
+        socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+    ) -> Option<PeerChange> {
+        let path_change = |path: PathId, change: PathChange| {
+            let address = node.route(id, path).map(|route| route.remote);
+            Some(PeerChange::Path(path_name(config, path, address, &socket), change))
+        };
+        let change = match event {
+            NodeEvent::Established { numbers_reset } => {
+                let cipher = node.sessions().status(id).and_then(|session| session.cipher);
+                Some(PeerChange::Established { restarted: numbers_reset, cipher })
+            }
+            NodeEvent::PathMigrated(path) => path_change(path, PathChange::Moved(self.remote(config, path))),
+            NodeEvent::PathOpened(path) if is_configured(config, path) => None,
+            NodeEvent::PathOpened(path) => path_change(path, PathChange::Added),
+            NodeEvent::PathForgotten(path) => path_change(path, PathChange::Removed),
+            NodeEvent::Tunnel(event) => match event {
+                EndpointEvent::PathUp(path) => {
+                    let status = node.endpoint(id).map(Endpoint::status);
+                    let paths = status.iter().flat_map(|status| &status.paths);
+                    path_change(
+                        path,
+                        PathChange::Up(paths.filter(|status| status.path == path).find_map(|it| it.probe_rtt)),
+                    )
+                }
+                // One that was removed is no longer there, which is told.
+                EndpointEvent::PathDown(path) if !node.endpoint(id).is_some_and(|it| it.has_path(path)) => None,
+                EndpointEvent::PathDown(path) => path_change(path, PathChange::Down),
+                // The peer does not use it; this end would.
+                EndpointEvent::PathRemoved(path) if is_configured(config, path) => path_change(path, PathChange::Down),
+                EndpointEvent::PathRemoved(path) => path_change(path, PathChange::Removed),
+                EndpointEvent::Closed => Some(PeerChange::Closed),
+                EndpointEvent::ControllerFailed => {
+                    let reason = node.endpoint(id).and_then(|endpoint| endpoint.status().controller_failure);
+                    Some(PeerChange::ControllerFailed(reason.unwrap_or_default()))
+                }
+                EndpointEvent::MaxDatagramSize(..) => None,
+            },
+        };
+        self.remotes = node.routes(id).map(|(path, route)| (path, route.remote.remote)).collect();
+        change
+    }
+
+    fn remote(&self, config: &PeerConfig, path: PathId) -> Option<SocketAddr> {
+        let configured = || config.paths.iter().find(|it| u16::from(it.id) == path.0).map(|it| it.remote);
+        self.remotes.get(&path).copied().or_else(configured)
+    }
+
+    /// Whether a host took the session back from another one with the same key since the last call.
+    pub(super) fn is_key_shared(&mut self, node: &Node, id: PeerId) -> bool {
+        let takeover = node.sessions().status(id).and_then(|session| session.latest_takeover);
+        std::mem::replace(&mut self.latest_takeover, takeover) != takeover && takeover.is_some()
+    }
+
+    /// Sends what happened, unless the peer has caused too much.
+    pub(super) fn tell(&mut self, events: &EventSender, now: Instant, config: &PeerConfig, change: PeerChange) {
+        if self.budget.take(now) {
+            send(events, config, change);
+        }
+    }
+}
+
+/// Sends what this end did, which needs no budget.
+pub(super) fn send(events: &EventSender, config: &PeerConfig, change: PeerChange) {
+    let name = PeerName { public_key: Some(config.public_key), name: config.name.clone() };
+    events.send(Change::Peer(name, change));
+}
+
+fn is_configured(config: &PeerConfig, path: PathId) -> bool {
+    config.paths.iter().any(|configured| u16::from(configured.id) == path.0)
+}
+
+/// The name of a path, and what it is bound to.
+fn path_name<'a>(
+    config: &PeerConfig,
+    path: PathId,
+    address: Option<PathAddress>,
+    socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+) -> PathName {
+    let remote = address.map(|address| address.remote);
+    let Some(configured) = config.paths.iter().find(|configured| u16::from(configured.id) == path.0) else {
+        let source = address.and_then(|address| address.source);
+        return PathName { name: format!("path-{}", path.0), opened_by_peer: true, remote, source, interface: None };
+    };
+    let socket = socket(configured.socket);
+    PathName {
+        name: configured.name.clone(),
+        opened_by_peer: false,
+        remote: remote.or(Some(configured.remote)),
+        interface: socket.and_then(|socket| socket.interface.clone()),
+        source: socket.map(|socket| socket.bind.ip()).filter(|source| !source.is_unspecified()),
+    }
+}
+
+/// Tells the paths of a peer that is new.
+pub(super) fn tell_configured<'a>(
+    events: &EventSender,
+    config: &PeerConfig,
+    socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+) {
+    for path in &config.paths {
+        let name = path_name(config, PathId(u16::from(path.id)), None, &socket);
+        send(events, config, PeerChange::Path(name, PathChange::Configured));
+    }
+}
+
+/// Tells how the paths of `new` differ from those of `old`, by their names.
+pub(super) fn tell_reload<'a>(
+    events: &EventSender,
+    old: &PeerConfig,
+    new: &PeerConfig,
+    socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+) {
+    for path in &old.paths {
+        let name = path_name(old, PathId(u16::from(path.id)), None, |_| None);
+        match new.paths.iter().find(|other| other.name == path.name) {
+            None => send(events, new, PeerChange::Path(name, PathChange::Removed)),
+            Some(other) if other.id != path.id => {
+                let name = path_name(new, PathId(u16::from(other.id)), None, &socket);
+                send(events, new, PeerChange::Path(name, PathChange::Replaced));
+            }
+            Some(_) => {}
+        }
+    }
+    for path in new.paths.iter().filter(|path| old.paths.iter().all(|other| other.name != path.name)) {
+        let name = path_name(new, PathId(u16::from(path.id)), None, &socket);
+        send(events, new, PeerChange::Path(name, PathChange::Added));
+    }
+}
+
+#[cfg(test)]
+mod tests;
