@@ -153,7 +153,7 @@ fn contents(sections: &[String]) -> String {
 
 /// The head of a page: what the study is, and a note on a short run.
 fn header(study: &Study<'_>, note: &str) -> String {
-    let note = if note.is_empty() { String::new() } else { format!("<p><strong>{}</strong></p>\n", escape(note)) };
+    let note = if note.is_empty() { String::new() } else { format!("<p><strong>{}</strong></p>\n", escape_html(note)) };
     let about: String = note + &paragraphs(study.about);
     let cells = study.cells().len();
     let facts = [

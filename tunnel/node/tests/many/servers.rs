@@ -1,6 +1,5 @@
 //! A client with two servers moves to the other when one dies, within seconds, and back by the rule of the group.
 
-use crate::IN_USE;
 use crate::network::Network;
 use ropewalk_node::{PeerGroup, RETURN_TIME};
 use seal::PeerId;
@@ -23,7 +22,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut network = Network::new(3, || IN_USE.get());
+        let mut network = Network::new(3, testing::bytes_in_use);
         SERVERS.iter().for_each(|server| {
             network.add_peer(*server, CLIENT, 0);
         });
