@@ -18,6 +18,7 @@ mod release;
 mod sbom;
 mod setup;
 mod shell;
+mod site;
 mod size;
 mod test;
 mod tidy;
@@ -76,6 +77,8 @@ cargo xtask CHORE
   wheel [--profile NAME] [--target TRIPLE]
                                 the Python package with the program, into target/wheels; NAME is dist if not given; with
                                 a target it is linked by zig: manylinux2014, also for another processor
+  site [--look]                 the site of docs/, into target/site; --look opens ten pages in Chromium, checks them, and leaves
+                                screenshots in target/site-look
   python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--only WORKLOAD,...] [--program FILE] [--build NAME=FILE] [--beside NAME=FILE] [--record] [--json]
                                 packet-hops per CPU second of the benchmark scenarios, beside a calibration loop, other
@@ -133,6 +136,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["oci", options @ ..] => artefacts::oci(options),
         ["openwrt", options @ ..] => artefacts::openwrt(options),
         ["release", options @ ..] => release::run(options),
+        ["site", options @ ..] => site::run(options),
         ["python-types"] => wheel::types(),
         ["wheel", options @ ..] => wheel::run(options),
         ["bench", "size", options @ ..] => size::run(options),

@@ -58,7 +58,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "clang", command: "clang", purpose: "the objects of eBPF programs, compared with the tree's" },
     Package { name: "llvm", command: "llvm-strip", purpose: "the objects of eBPF programs, compared with the tree's" },
     Package { name: "libbpf-dev", command: "/usr/include/bpf/bpf_helpers.h", purpose: "the sources of eBPF programs" },
-    Package { name: "chromium", command: "chromium", purpose: "the tunnel's tests: the dashboard in a browser" },
+    Package { name: "chromium", command: "chromium", purpose: "the dashboard and the site in a browser" },
     Package { name: "runc", command: "runc", purpose: "the image: a container of it" },
     Package { name: "crun", command: "crun", purpose: "the image: a container of it" },
     Package { name: "podman", command: "podman", purpose: "the image: loaded, and a container of it" },

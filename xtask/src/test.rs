@@ -1,7 +1,7 @@
 //! The tests, in two tiers: `cargo xtask test` for whoever has just cloned the tree, `cargo xtask test --full` for
 //! everything that is checked before a change goes in. Both end with a summary.
 
-use crate::{bpf, kernel, reference, setup, shell, tidy};
+use crate::{bpf, kernel, reference, setup, shell, site, tidy};
 use binaries::Binary;
 use std::fs;
 use std::path::Path;
@@ -140,6 +140,7 @@ impl Lane {
             .collect();
         if !waits {
             results.push(timing.part("Python", || python_tests(variables, &mut total)));
+            results.push(timing.part("site", || site_tests(&mut total)));
         }
         Self { timing, total, result: results.into_iter().collect() }
     }
@@ -177,6 +178,17 @@ fn python_tests(variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(
         // Without a network there is none.
         Err(error) => {
             total.skipped.insert("pytest".to_owned(), format!("missing: {error}"));
+            Ok(())
+        }
+    }
+}
+
+fn site_tests(total: &mut TestTotals) -> Result<(), String> {
+    match site::tools() {
+        Ok(_) => site::check(),
+        // Without a network there are none.
+        Err(error) => {
+            total.skipped.insert("site".to_owned(), format!("missing: {error}"));
             Ok(())
         }
     }
