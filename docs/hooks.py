@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from dark import dark
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,15 @@ def on_files(files, config):
     """Adds the pages of the root's folder."""
     for source, page in PROJECT.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+    for figure in [file for file in files if is_figure(file.src_uri)]:
+        if figure.src_uri.replace(".svg", "-dark.svg") not in {file.src_uri for file in files}:
+            files.append(File.generated(config, figure.src_uri.replace(".svg", "-dark.svg"), content=dark(figure.content_string)))
     return files
+
+
+def is_figure(path):
+    """Whether a file is a figure of a report, in light colours."""
+    return path.startswith("figures/") and path.endswith(".svg") and not path.endswith("-dark.svg")
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -98,6 +107,9 @@ def linked(link, source, uri, known):
     if where is None or "://" in where or where.startswith(("#", "mailto:")):
         return link[0]
     found = target(where, source, uri, known)
+    if found and image and is_figure(resolved(where, source)[0].removeprefix("docs/")):
+        both = ((found, "light"), (found.replace(".svg", "-dark.svg"), "dark"))
+        return "".join(f"![{text}]({figure}#only-{scheme})" for figure, scheme in both)
     if found:
         return f"{image}[{text}]({found})"
     path = resolved(where, source)[0]
