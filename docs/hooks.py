@@ -16,7 +16,7 @@ SECTIONS = {
     "start": ("Start", ["install.md", "concepts.md", "coming-from.md"]),
     "tutorials": ("Tutorials", []),
     "how-to": ("How-to", []),
-    "tunnel": ("Tunnel", ["index.md", "setup.md"]),
+    "tunnel": ("Tunnel", ["setup.md", "set-up.md", "operate.md"]),
     "reference": ("Reference", ["cli.md", "scenario.md"]),
     "explanation": ("Explanation", []),
     "evidence": ("Evidence", ["validation.md", "peers.md", "performance.md"]),
@@ -51,12 +51,17 @@ def on_config(config):
 
 def section(docs, folder, first):
     """The pages of a folder, and a list for each folder in it."""
-    place = {name: number for number, name in enumerate(first)}
-    pages = sorted((docs / folder).glob("*.md"), key=lambda page: (place.get(page.name, len(place)), title(page)))
+    place = {name: number for number, name in enumerate(["index.md", *first])}
+    pages = sorted((docs / folder).glob("*.md"), key=lambda page: (place.get(page.name, len(place)), order(page)))
     entries = [f"{folder}/{page.name}" for page in pages]
     for inner in sorted(path for path in (docs / folder).iterdir() if path.is_dir() and any(path.glob("*.md"))):
-        entries.append({inner.name.replace("-", " ").capitalize(): section(docs, f"{folder}/{inner.name}", ["index.md"])})
+        entries.append({inner.name.replace("-", " ").capitalize(): section(docs, f"{folder}/{inner.name}", [])})
     return entries
+
+
+def order(page):
+    """Numbered pages by their number, others by title."""
+    return page.name if page.name[0].isdigit() else title(page)
 
 
 def title(page):
