@@ -4,6 +4,7 @@
 //! - In a `console` block, a line after `$ ` is a command. The lines up to the next command are its output.
 //! - A command whose output has a line that begins with `error: ` fails; every other one succeeds.
 //! - In output, `...` stands for any text of a line, and a line of `...` for any lines.
+//! - In a page with `<!-- measured -->`, other numbers may be printed, other lines between, and lines in another order.
 //!
 //! All commands run in one shell in an empty folder, with the program on the path.
 
@@ -67,6 +68,7 @@ fn steps<'a>(block: &Block<'a>) -> Vec<Step<'a>> {
 /// is its last argument.
 pub(crate) fn run(page: &Path, folder: &Path, program: &Path, shell: &[&str]) {
     let text = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let is_measured = text.contains("<!-- measured -->");
     let (mut script, mut expected) = ("exec 2>&1\n".to_owned(), Vec::new());
     for block in blocks(&text) {
         if let Some(name) = block.file() {
@@ -94,8 +96,29 @@ pub(crate) fn run(page: &Path, folder: &Path, program: &Path, shell: &[&str]) {
         let at = format!("{page}:{line}: `{command}` printed\n{}", printed.join("\n"));
         let fails = output.iter().any(|line| line.starts_with("error: "));
         assert_eq!(code != Some("0"), fails, "{at}");
-        assert!(lines_match(&output[..output.len() - blank], &printed), "{at}");
+        let output = &output[..output.len() - blank];
+        assert!(if is_measured { all_occur(output, &printed) } else { lines_match(output, &printed) }, "{at}");
     }
+}
+
+/// Whether each line of the pattern occurs, whatever its numbers.
+fn all_occur(pattern: &[&str], lines: &[&str]) -> bool {
+    let lines: Vec<String> = lines.iter().map(|line| masked(line)).collect();
+    let occurs = |pattern: &str| lines.iter().any(|line| line_matches(pattern, line));
+    pattern.iter().filter(|line| **line != "...").all(|line| occurs(&masked(line)))
+}
+
+/// The line with `#` for each number.
+fn masked(line: &str) -> String {
+    let mut masked = String::new();
+    for c in line.chars() {
+        match c {
+            '0'..='9' if masked.ends_with('#') => {}
+            '0'..='9' => masked.push('#'),
+            _ => masked.push(c),
+        }
+    }
+    masked.replace("#.#", "#")
 }
 
 fn lines_match(pattern: &[&str], lines: &[&str]) -> bool {
