@@ -125,7 +125,9 @@ fn lines_match(pattern: &[&str], lines: &[&str]) -> bool {
     match pattern {
         [] => lines.is_empty(),
         ["...", rest @ ..] => (0..=lines.len()).any(|skipped| lines_match(rest, &lines[skipped..])),
-        [first, rest @ ..] => lines.split_first().is_some_and(|(line, lines)| line_matches(first, line) && lines_match(rest, lines)),
+        [first, rest @ ..] => {
+            lines.split_first().is_some_and(|(line, lines)| line_matches(first, line) && lines_match(rest, lines))
+        }
     }
 }
 
