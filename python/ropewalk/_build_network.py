@@ -101,7 +101,7 @@ class Grants:
 
 @dataclass(kw_only=True)
 class Handover:
-    """Hand-overs of a low-orbit satellite: a short outage, then another delay."""
+    """Handovers of a low-orbit satellite: a short outage, then another delay."""
 
     period: Time
     """Time between two handovers, and until the first one."""
@@ -301,11 +301,11 @@ class Queue:
 
     alpha: float | None = None
     """PIE, DualPI2: weight of the distance from the target, 1/s. `tc pie` writes it in sixteenths: 2 is 0.125 here.
-    Default: 0.125; dualpi2 0.16.
+    Default: 0.125; dualpi2 0.16. Default: 0.125 (pie), 0.16 (dualpi2).
     """
     beta: float | None = None
     """PIE, DualPI2: weight of the change of the delay, 1/s. `tc pie` writes it in sixteenths: 20 is 1.25 here.
-    Default: 1.25; dualpi2 3.2.
+    Default: 1.25; dualpi2 3.2. Default: 1.25 (pie), 3.2 (dualpi2).
     """
     ce_threshold: Time | None = None
     """CoDel, FQ-CoDel: mark every ECN-capable packet that waited longer than this (the step of DCTCP). Default:
@@ -321,7 +321,8 @@ class Queue:
     """The queue discipline. Default: droptail."""
     ecn: bool | None = None
     """Mark ECN-capable packets when the discipline would drop them early. DualPI2 always does. Default: `false`;
-    dualpi2, fq-codel and cake `true`.
+    dualpi2, fq-codel and cake `true`. Default: false (droptail), false (drophead), false (codel), false (red),
+    false (pie), true (dualpi2), true (fq-codel), true (cake).
     """
     flows: int | None = None
     """FQ-CoDel: number of queues into which flows are hashed. Default: 1024."""
@@ -334,7 +335,9 @@ class Queue:
     limit: QueueSize | None = None
     """Size of the queue: `"100p"`, `"64kB"`, `"50ms"` at the rate of the link (of a trace, its mean), or `"1bdp"`
     (the bottleneck rate of the first path over this link, times the RTT of that path without queues). Default:
-    `"1000p"`; dualpi2 `"10000p"`, fq-codel `"10240p"`, cake `"4MiB"`.
+    `"1000p"`; dualpi2 `"10000p"`, fq-codel `"10240p"`, cake `"4MiB"`. Default: "1000p" (droptail), "1000p"
+    (drophead), "1000p" (codel), "1000p" (red), "1000p" (pie), "10000p" (dualpi2), "10240p" (fq-codel), "4194304b"
+    (cake).
     """
     max: Size | None = None
     """RED (required): average queue above which every packet is dropped or marked."""
@@ -350,10 +353,13 @@ class Queue:
     """DualPI2: delay above which every L4S packet is marked. Default: `"1ms"`."""
     target: Time | None = None
     """CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay. For DualPI2 it is that of the Classic queue.
-    Default: `"5ms"`; pie and dualpi2 `"15ms"`.
+    Default: `"5ms"`; pie and dualpi2 `"15ms"`. Default: "5ms" (codel), "5ms" (fq-codel), "15ms" (pie), "15ms"
+    (dualpi2).
     """
     tupdate: Time | None = None
-    """PIE, DualPI2: time between two updates of the drop probability. Default: `"15ms"`; dualpi2 `"16ms"`."""
+    """PIE, DualPI2: time between two updates of the drop probability. Default: `"15ms"`; dualpi2 `"16ms"`. Default:
+    "15ms" (pie), "16ms" (dualpi2).
+    """
     weight: float | None = None
     """RED: weight of the newest sample in the average, 0 to 1. Default: 0.002."""
 

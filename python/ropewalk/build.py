@@ -142,6 +142,7 @@ class Flow:
     scheduler: Algorithm | None = None
     """MPTCP and multipath QUIC: which subflow carries the next packet. A name of `ropewalk list schedulers`, or with
     parameters: `{ name = "blest", lambda = 1.1 }`. Default: that of the MPTCP stack; `"minrtt"` for QUIC.
+    Default: "linger" (upstream), "minrtt" (out-of-tree).
     """
     size: Size | None = None
     """TCP, MPTCP and QUIC: bytes to send. Default: endless."""
@@ -249,11 +250,12 @@ class Mptcp:
 
     dss_option: Size | None = None
     """Bytes of the DSS option on a data segment. The MSS is that much smaller, and is the same on all subflows.
-    Default: `"24b"`; out-of-tree `"20b"`.
+    Default: `"24b"`; out-of-tree `"20b"`. Default: "24b" (upstream), "20b" (out-of-tree).
     """
     opportunistic_retransmission: bool | None = None
     """While the receive window or the send buffer is full, send the oldest data again on a subflow that is much
-    faster than the one that holds it. Default: `true` for the out-of-tree stack, else `false`.
+    faster than the one that holds it. Default: `true` for the out-of-tree stack, else `false`. Default: false
+    (upstream), true (out-of-tree).
     """
     penalisation: bool | None = None
     """In that case, also halve the congestion window of the subflow that holds the data. Default: as
@@ -409,7 +411,7 @@ class Tunnel:
     """The implementation of the tunnel. A key of the other implementation is refused. Default: mpt."""
     mtu: Size | None = None
     """Largest inner packet. Ropewalk carries a larger one in fragments. Default: MPT `"1440b"`; Ropewalk the largest
-    packet that one datagram holds on every path.
+    packet that one datagram holds on every path. Default: "1440b" (mpt).
     """
     nuisances: Nuisances | None = None
     """MPT: random effects that a test bed does not hold still, drawn by the seed. Default: none."""
@@ -457,7 +459,7 @@ class Tunnel:
     scheduler: Algorithm | None = None
     """The scheduler of `ropewalk list schedulers` that picks the path of each packet. MPT takes one that needs no
     measurements. Ropewalk takes one under which packets wait for a congestion window. Default: MPT
-    `"packet-round-robin"`; Ropewalk `"overflow"`.
+    `"packet-round-robin"`; Ropewalk `"overflow"`. Default: "packet-round-robin" (mpt), "overflow" (ropewalk).
     """
     secondary: Sequence[str] | None = None
     """Ropewalk: names of paths that carry data only while the regular paths are full, or while none of them works. A
@@ -658,7 +660,7 @@ def scenario(
         event: Changes of links during the run.
         fat_tree: Instead of paths and links: a fat tree of switches in which each host sends to another one.
         figure: Figures of the report.
-        fit: Fitted constants, for `ropewalk fit`.
+        fit: Constants that were fitted, for `ropewalk fit`.
         flow: Flows: the traffic.
         host: TCP settings of the hosts of all flows.
         link: Links that several paths share, or that a path crosses one after another.

@@ -121,7 +121,7 @@ impl Encoder {
             TracedContent::Tcp { first, .. } if first.retransmission => Some("retransmission"),
             _ => None,
         };
-        let encoded = self.tcp(packet, header, sizes?.ip, payload as usize).ok()?;
+        let encoded = self.tcp(packet, &header, sizes?.ip, payload as usize).ok()?;
         Some(Encoded { comment, ..encoded })
     }
 
@@ -245,7 +245,7 @@ impl Encoder {
         }
     }
 
-    fn tcp(&mut self, packet: &TracedPacket, tcp: TcpHeader, ip: u32, payload: usize) -> Result<Encoded, ()> {
+    fn tcp(&mut self, packet: &TracedPacket, tcp: &TcpHeader, ip: u32, payload: usize) -> Result<Encoded, ()> {
         let [source, destination] = ports(packet);
         let window = tcp.window.min(u64::from(u16::MAX)) as u16;
         let options_length = tcp.options.len() as u32;
