@@ -98,11 +98,10 @@ impl Network {
     #[inline(always)]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
         let (direction, flow, is_data) = (packet.direction, packet.flow_hash(), packet.is_data());
-        if self.trace.is_some() {
-            let path = if let Route::Path(path) = route { Some(path) } else { None };
-            self.push_trace(Traced::Sent(TracedPacket::new(&packet, path, bytes, ecn)));
-        }
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn, is_data);
+        if self.trace.is_some() {
+            self.trace_sent(route, descriptor);
+        }
         match route {
             Route::Path(path) => self.enter_path(path as u16, descriptor),
             Route::Subflows => unreachable!("a packet of a subflow has a path"),
@@ -195,6 +194,13 @@ impl Network {
         let link = pipe.map(|pipe| (pipe as usize / 2, direction(pipe)));
         let packet = self.traced(descriptor);
         self.push_trace(Traced::Lost { packet, link });
+    }
+
+    /// Traces a packet that a host sends.
+    #[cold]
+    fn trace_sent(&mut self, route: Route, descriptor: PacketDescriptor) {
+        let path = if let Route::Path(path) = route { Some(path) } else { None };
+        self.push_trace(Traced::Sent(TracedPacket { path, ..self.traced(descriptor) }));
     }
 
     /// Traces a tunnel's datagram that is sent; what hosts send is traced as they send it.
