@@ -57,4 +57,5 @@ def test_a_tutorial_prints_what_it_shows(name: str, modules: list[str], tmp_path
     for step, text in zip(code, printed, strict=False):
         if step["output"]:
             pattern = re.escape(step["output"].rstrip()).replace(re.escape("..."), ".*")
-            assert re.fullmatch(pattern, text.rstrip(), re.DOTALL), text
+            lines = "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+            assert re.fullmatch(pattern, lines, re.DOTALL), text
