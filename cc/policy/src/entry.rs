@@ -14,7 +14,7 @@ pub fn register() {
         name: "policy",
         aliases: &[],
         title: "a learned policy from an ONNX file, for each path or for several together; CUBIC if it fails",
-        source: "docs/how-to/learn-a-policy.md",
+        source: "docs/reference/policies.md",
         parameters: &[Parameter { name: FILE, description: "the policy's ONNX file", kind: ParamKind::File }],
         properties: Properties {
             check: |params| read(params).map(drop),
