@@ -36,7 +36,7 @@ pub(crate) enum KernelVerb {
     Status {
         /// Only connections that use one of these
         names: Vec<String>,
-        /// Draw it anew every second, with rates and shares of that second
+        /// Draw it again every second, with rates and shares of that second
         #[arg(long, conflicts_with = "json")]
         watch: bool,
         /// Print JSON

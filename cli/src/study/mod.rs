@@ -47,7 +47,7 @@ pub(crate) enum StudyVerb {
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
-    /// Print the tables of a results folder and write its report.html anew
+    /// Print the tables of a results folder and write its report.html again
     #[command(after_help = AFTER_HELP)]
     Report {
         /// A folder that `ropewalk run` has filled

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results, ShardManifest};
 
-/// Prints the tables of a stored study, and writes its page anew, and its figures into the folder `out`.
+/// Prints the tables of a stored study, and writes its page again, and its figures into the folder `out`.
 pub(crate) fn report(dir: &Path, out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let (manifest, runs) = Results::open(dir)?;
     if let Some(out) = out {

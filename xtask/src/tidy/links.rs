@@ -66,7 +66,7 @@ fn headings(text: &str) -> Vec<&str> {
 }
 
 /// The lines outside of fenced and indented code, numbered from 1.
-fn lines_outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn lines_outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");
@@ -75,7 +75,7 @@ fn lines_outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn without_code(line: &str) -> String {
+pub(super) fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("`")
 }
 

@@ -8,6 +8,7 @@ mod homes;
 mod lengths;
 mod links;
 mod packages;
+mod prose;
 mod purity;
 mod security;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
     findings.extend(purity::check(&sources));
     findings.extend(lengths::check(&root, &sources, update)?);
     findings.extend(links::check(&sources, &|path| root.join(path).exists()));
+    findings.extend(prose::check(&sources));
     findings.extend(homes::check(&root, &sources));
     findings.extend(security::check(&sources));
     if findings.is_empty() {
