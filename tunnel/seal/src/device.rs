@@ -225,7 +225,7 @@ impl SealDevice {
         &self.counters
     }
 
-    /// Initiations dropped as [`DropReason::ReplayedInitiation`] that are neither a copy of the peer's latest one nor were
+    /// Initiations dropped as [`DropReason::ReplayedInitiation`](crate::DropReason::ReplayedInitiation) that are neither a copy of the peer's latest one nor were
     /// overtaken by it: the peer's clock was set back, or somebody has recorded them.
     #[must_use]
     pub const fn outdated_initiations(&self) -> u64 {
