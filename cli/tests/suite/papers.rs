@@ -92,6 +92,11 @@ fn szilagyi_2020_finds_360_mbit_s_with_all_but_vegas_in_a_tunnel_with_noise() {
     assert_all_hold(&claims("papers/szilagyi-2020", &sets), 3);
 }
 
+#[test]
+fn upgraded_users_leave_others_more_with_olia_than_with_lia_than_without_coupling() {
+    assert_all_hold(&claims("multipath/khalili", &[]), 2);
+}
+
 /// Hosts of a fat tree that send to one another: half of what is possible with one path, five sixths with eight. One run.
 #[test]
 fn in_a_fat_tree_subflows_find_the_paths_that_one_path_misses() {
