@@ -27,6 +27,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "grep", command: "grep", purpose: "the lab: what commands say" },
     Package { name: "util-linux", command: "nsenter", purpose: "test beds: programs in their hosts" },
     Package { name: "faketime", command: "faketime", purpose: "the tunnel's tests: clocks that are behind" },
+    Package { name: "iputils-ping", command: "ping", purpose: "the tunnel's tests: whether a host answers" },
     Package { name: "conntrack", command: "conntrack", purpose: "the tunnel's tests: a carrier that forgets mappings" },
     Package { name: "bash", command: "bash", purpose: "the tunnel's tests: datagrams from a guest" },
     Package { name: "iperf3", command: "iperf3", purpose: "the lab and the tunnel's benchmark: traffic" },
