@@ -5,9 +5,9 @@
 use crate::network::{Host, Network};
 use crate::observe::counter;
 use crate::traffic::Connection;
-use crate::trial::{PACKET, PATIENCE, Paths, wait_until};
+use crate::trial::{PACKET, PATIENCE, Paths, wait_within};
 use kernel::Hook;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A short queue that slow start overflows.
 const LOSING: &str = "tbf rate 20mbit burst 20kb limit 30kb";
@@ -16,6 +16,8 @@ const SLOW: &str = "tbf rate 20kbit burst 2kb limit 1mb";
 /// Counters of `/proc/net/netstat` that grow when a reduction turns out to have been unnecessary.
 const UNDONE: [&str; 4] = ["TCPLossUndo", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"];
 
+/// After this time of a round nothing will be undone: what waits in the slow queue has left it.
+const ROUND: Duration = Duration::from_secs(30);
 /// Single packets of a round, each after an idle pause.
 const PAUSES: usize = 20;
 
@@ -40,16 +42,14 @@ pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Ve
     Ok(kernel::hooks(id))
 }
 
-/// A loss, a timeout that was unnecessary, and what follows.
+/// A loss, a timeout that was unnecessary, and what follows. If nothing is undone, the next round tries again.
 fn round(paths: &mut Paths, connection: &mut Connection) -> Result<(), String> {
     shape(&paths.network, "replace", LOSING)?;
     paths.send(connection, 2_000_000)?;
     let before = undone(&paths.network)?;
     shape(&paths.network, "replace", SLOW)?;
     paths.start_sending(connection, 40 * PACKET);
-    if !wait_until(|| undone(&paths.network).is_ok_and(|undone| undone > before)) {
-        return Err("no timeout was found unnecessary".to_owned());
-    }
+    wait_within(ROUND, || undone(&paths.network).is_ok_and(|undone| undone > before));
     shape(&paths.network, "change", LOSING)?;
     paths.send(connection, PACKET)
 }

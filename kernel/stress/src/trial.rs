@@ -218,9 +218,14 @@ fn windows(network: &Network) -> Result<Vec<u64>, String> {
 }
 
 /// Whether a condition comes true in time.
-pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
+pub fn wait_until(condition: impl FnMut() -> bool) -> bool {
+    wait_within(PATIENCE, condition)
+}
+
+/// Whether a condition comes true within this time.
+pub(crate) fn wait_within(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < time {
         if condition() {
             return true;
         }
