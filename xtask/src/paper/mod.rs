@@ -38,7 +38,7 @@ const STUDIES: &[Study] = &[
     study("parts", PARTS),
     study(
         "worlds",
-        "evaluate discern bbr3-draft copa bbr-path {name=\"cubic\",beta=0.75} --worlds 1000..21000 --part judge --json",
+        "evaluate discern bbr3-draft bbr-path --worlds 1000..21000 --part judge --json",
     ),
     study("open-question", "run scenarios/studies/open-question.toml"),
     study("path-control", "run scenarios/studies/path-control.toml"),
