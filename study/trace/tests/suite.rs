@@ -91,7 +91,7 @@ struct Captured {
     comments: u64,
 }
 
-/// Reads a capture back, by another reader of headers than that which wrote it would be: checks lengths and checksums.
+/// Reads a capture back, and checks lengths and checksums.
 fn read(path: &Path) -> Captured {
     let (bytes, mut captured, mut offset) = (fs::read(path).expect("a capture"), Captured::default(), 0);
     let mut sent = std::collections::BTreeMap::new();
