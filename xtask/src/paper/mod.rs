@@ -36,10 +36,7 @@ const fn on_kernel(name: &'static str, command: &'static str) -> Study {
 const STUDIES: &[Study] = &[
     study("evaluate", "evaluate discern bbr-path bbr3-draft copa prague cubic"),
     study("parts", PARTS),
-    study(
-        "worlds",
-        "evaluate discern bbr3-draft bbr-path --worlds 1000..21000 --part judge --json",
-    ),
+    study("worlds", "evaluate discern bbr3-draft bbr-path --worlds 1000..21000 --part judge --json"),
     study("open-question", "run scenarios/studies/open-question.toml"),
     study("path-control", "run scenarios/studies/path-control.toml"),
     study("wide-area", "run scenarios/studies/wide-area.toml"),

@@ -41,6 +41,8 @@ fn a_short_run_shows_neither_published_values_nor_claims() {
     }
     let text = terminal(&study, 200, false);
     assert!(!text.contains("  published") && text.contains("also shows published values, claims."), "{text}");
+    study.layout.tables[0].references.clear();
+    assert!(shows(&study).iter().all(|[claim, ..]| *claim), "a study without published values has only its claims");
 }
 
 #[test]
