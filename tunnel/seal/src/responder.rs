@@ -151,7 +151,7 @@ impl SealDevice {
     }
 }
 
-/// Whether an initiation is older than any that may be in transit beside the peer's latest one.
+/// Whether an initiation is older than any that may be in transit in addition to the peer's latest one.
 fn is_outdated(timestamp: u64, latest: u64) -> bool {
     timestamp.saturating_add(MAX_TRANSIT.as_nanos()) < latest
 }

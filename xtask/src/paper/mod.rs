@@ -42,11 +42,11 @@ const STUDIES: &[Study] = &[
     study("wide-area", "run scenarios/studies/wide-area.toml"),
     study("ablation", "run scenarios/studies/ablation.toml"),
     study("reordering", "run scenarios/tunnel/reordering.toml"),
-    study("beside", "run scenarios/tunnel/tunnel-and-cubic.toml"),
+    study("tunnel-and-cubic", "run scenarios/tunnel/tunnel-and-cubic.toml"),
     study("program", "run scenarios/multipath/discern-kernel.toml"),
     study("sample", "run scenarios/studies/open-question-sample.toml --set duration=20s"),
     on_kernel("kernel", "run scenarios/studies/open-question-sample.toml --on netns --set duration=20s"),
-    on_kernel("kernel-beside", "run scenarios/tunnel/tunnel-and-cubic.toml --on netns --jobs 1"),
+    on_kernel("kernel-tunnel-and-cubic", "run scenarios/tunnel/tunnel-and-cubic.toml --on netns --jobs 1"),
     on_kernel("kernel-program", "run scenarios/multipath/discern-kernel.toml --on netns --jobs 1"),
 ];
 

@@ -57,14 +57,14 @@ pub(super) const TABLES: &[Table] = &[
         make: |results| pivot(results, &[("reordering", 1, "", "")]),
     },
     Table {
-        name: "beside",
-        studies: &["kernel-beside", "beside"],
-        make: |results| beside(results, "kernel-beside", "beside"),
+        name: "tunnel-and-cubic",
+        studies: &["kernel-tunnel-and-cubic", "tunnel-and-cubic"],
+        make: |results| two_flows(results, "kernel-tunnel-and-cubic", "tunnel-and-cubic"),
     },
     Table {
         name: "program",
         studies: &["kernel-program", "program"],
-        make: |results| beside(results, "kernel-program", "program"),
+        make: |results| two_flows(results, "kernel-program", "program"),
     },
     Table {
         name: "kernel",
@@ -250,7 +250,7 @@ fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 }
 
 /// What a flow under test gets and what the flow next to it gets, on a kernel and, in brackets, simulated.
-fn beside(results: &Results, kernel: &str, simulated: &str) -> Result<String, String> {
+fn two_flows(results: &Results, kernel: &str, simulated: &str) -> Result<String, String> {
     pivot(results, &[(kernel, 1, "", ""), (kernel, 2, ", ", ""), (simulated, 1, " (", ""), (simulated, 2, ", ", ")")])
 }
 

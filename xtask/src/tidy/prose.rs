@@ -23,9 +23,10 @@ const AVOIDED: &[(&str, &str)] = &[
     ("measured is", "the subject first"),
 ];
 
-/// Findings in the README and the pages below `docs`.
+/// Findings in the README, the rules for contributors, the policy on security, and the pages below `docs`.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let is_page = |path: &str| path == "README.md" || path.starts_with("docs/") && path.ends_with(".md");
+    let at_root = ["README.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let is_page = |path: &str| at_root.contains(&path) || path.starts_with("docs/") && path.ends_with(".md");
     sources.iter().filter(|source| is_page(&source.path)).flat_map(findings).collect()
 }
 

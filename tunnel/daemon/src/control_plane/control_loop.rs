@@ -292,7 +292,7 @@ async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
-/// Watches the data plane's events and its status, which `record` gets; returns what paths have carried, each time anew.
+/// Watches the data plane's events and its status, which `record` gets; returns what paths have carried, each time again.
 fn watch(
     reloader: &Reloader,
     data_plane: &Arc<dyn DataPlaneHandle>,

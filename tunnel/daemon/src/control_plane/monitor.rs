@@ -235,7 +235,7 @@ impl Monitor {
 
     /// Finds out why configured paths carry no data; returns the causes that have changed.
     async fn diagnose(&mut self, status: &TunnelStatus, now: Instant) -> Vec<(PathKey, Cause)> {
-        // One that was told to work is told to be down first.
+        // One that was reported to work is reported to be down first.
         let is_watched = |key: &PathKey, path: &PathStatus| path.state != PathState::Up && !self.states.is_up(key);
         let subjects: BTreeMap<PathKey, (&PeerStatus, &PathStatus)> = status
             .paths()

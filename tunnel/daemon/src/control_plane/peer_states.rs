@@ -71,7 +71,7 @@ impl PeerStates {
     }
 
     /// What the status has said for so long that it holds, although no event did: a path did not come back after its peer
-    /// had restarted, or its peer caused more events than are told.
+    /// had restarted, or its peer caused more events than are reported.
     pub(super) fn settle(&mut self, status: &TunnelStatus, now: Instant) -> Vec<Event> {
         let mut events = Vec::new();
         for (key, peer) in &mut self.0 {
@@ -149,7 +149,7 @@ impl PeerState {
     /// What happened to a path, as an event.
     fn on_path(&mut self, path: PathName, change: PathChange) -> Option<Event> {
         let is_known = self.paths.contains_key(&path.name);
-        // It was removed, which is told.
+        // It was removed, which is reported.
         if path.opened_by_peer && !is_known && matches!(change, PathChange::Removed | PathChange::Down) {
             return None;
         }
@@ -196,7 +196,7 @@ impl PeerState {
         Some(path_event(&tracked.name, level, kind, message))
     }
 
-    /// The peer has restarted: paths that worked are validated anew, which takes a round trip.
+    /// The peer has restarted: paths that worked are validated again, which takes a round trip.
     fn revalidate(&mut self) {
         self.paths.values_mut().for_each(TrackedPath::revalidate);
     }
@@ -243,7 +243,7 @@ impl PeerState {
         match (std::mem::replace(&mut self.is_reachable, is_reachable), is_reachable) {
             (false, true) => Some(Event::new(EventLevel::Info, EventKind::PeerUp, "reachable")),
             (true, false) => {
-                // A handshake is told again, as the peer may have restarted.
+                // A handshake is reported again, as the peer may have restarted.
                 self.has_session = false;
                 Some(Event::new(EventLevel::Error, EventKind::PeerLost, "lost: no path works"))
             }

@@ -91,7 +91,7 @@ pub enum PathChange {
     Added,
     /// A reload or the peer removed it, or it was silent.
     Removed,
-    /// It has another endpoint or socket now, and is validated anew.
+    /// It has another endpoint or socket now, and is validated again.
     Replaced,
     /// It works. The round trip of the probe, if it was measured.
     Up(Option<Span>),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{Instant, PathId, Span};
 
-/// A reason for which handshakes are refused is told again after this time: strangers can send any number of them.
+/// A reason for which handshakes are refused is reported again after this time: strangers can send any number of them.
 const REFUSAL_INTERVAL: Span = Span::from_secs(60);
 
 /// The refusals of handshakes that were told.
@@ -68,7 +68,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// What an event of the node means, if it is told. `socket` gives the configuration of a socket.
+    /// What an event of the node means, if it is reported. `socket` gives the configuration of a socket.
     pub(super) fn change<'a>(
         &mut self,
         (node, id): (&Node, PeerId),
@@ -98,7 +98,7 @@ impl Teller {
                         PathChange::Up(paths.filter(|status| status.path == path).find_map(|it| it.probe_rtt)),
                     )
                 }
-                // One that was removed is no longer there, which is told.
+                // One that was removed is no longer there, which is reported.
                 EndpointEvent::PathDown(path) if !node.endpoint(id).is_some_and(|it| it.has_path(path)) => None,
                 EndpointEvent::PathDown(path) => path_change(path, PathChange::Down),
                 // The peer does not use it; this end would.

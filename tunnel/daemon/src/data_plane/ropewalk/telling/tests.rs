@@ -16,7 +16,7 @@ const PATH: PathConfig = PathConfig::regular(1472, 28);
 const DELAY: Span = Span::from_millis(10);
 const STEP: Span = Span::from_millis(1);
 
-/// A policy that fails when it is told to.
+/// A policy that fails on request.
 #[derive(Debug)]
 struct Policy(Arc<AtomicBool>);
 
