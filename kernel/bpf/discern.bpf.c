@@ -234,8 +234,10 @@ FUNCTION void end_round(struct discern *state, u64 now)
 			.delay = &state->delay, .round = &state->round, .srtt = state->srtt,
 			.may_reduce = may_reduce(state, now), .now = now,
 		};
+		u64 longer_by = politeness_end_round(&state->politeness, &view, window);
 
-		politeness_end_round(&state->politeness, &view, window);
+		if (longer_by)
+			lengthen(&state->delay, longer_by);
 	}
 	begin_round(&state->round, now);
 }

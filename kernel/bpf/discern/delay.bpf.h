@@ -87,6 +87,15 @@ static inline void add_rtt(struct delay *delay, u64 rtt, bool is_in_order, u64 n
 				  min_u64(delay->recent[2], delay->recent[3]));
 }
 
+/* The path has become longer by so much: the delay of now is no queue. */
+static inline void lengthen(struct delay *delay, u64 by)
+{
+	delay->slots[0] = base_rtt(delay) + by;
+	delay->slots[1] = NEVER;
+	delay->recent[0] = delay->recent[1] = delay->recent[2] = delay->recent[3] = 0;
+	delay->queueing = 0;
+}
+
 /* The queueing delay from which a loss is congestion: theta. */
 static inline u64 threshold(const struct delay *delay)
 {

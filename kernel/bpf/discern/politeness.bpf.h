@@ -87,6 +87,19 @@ static inline bool is_alone_by_rate(const struct test *test, const struct view *
 }
 
 /*
+ * Whether the delay is not that of a queue: the rate fell with the window, and the RTT stayed as it was, to within half of what
+ * is a queue, in the rounds before the test and since. Then the path is longer by what is returned.
+ */
+static inline u64 longer_by(const struct test *test, const struct view *view)
+{
+	struct range range;
+
+	range_of_queueing(&range, view->round);
+	bool is_still = 2 * (range.most - range.least) < standing(view->delay) && range.least > standing(view->delay);
+	return is_still && !has_kept_rate(test, view) ? range.least : 0;
+}
+
+/*
  * The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
  * were there are gone, while the rate stayed; or where the rate says that nearly all packets in flight are ours.
  */
@@ -190,15 +203,27 @@ static inline void begin_test(struct politeness *politeness, const struct view *
 	test->rate = view->round->rate;
 }
 
-/* A round has ended: judges a test that has lasted long enough, looks for others, or begins a test. */
-static inline void politeness_end_round(struct politeness *politeness, const struct view *view, struct window *window)
+/*
+ * A round has ended: judges a test that has lasted long enough, looks for others, or begins a test. Returns by how much the test
+ * has shown the path to be longer than it was.
+ */
+static inline u64 politeness_end_round(struct politeness *politeness, const struct view *view, struct window *window)
 {
 	if (politeness->test.at != NEVER) {
-		if (ticks_since(politeness->test.at, view->now) >= settling(view))
+		if (ticks_since(politeness->test.at, view->now) < settling(view))
+			return 0;
+		u64 by = longer_by(&politeness->test, view);
+		if (!by) {
 			judge_test(politeness, view, window);
-	} else if (sees_others(view, window)) {
-		on_others(politeness, window, view->now);
-	} else if (is_test_due(politeness, view)) {
-		begin_test(politeness, view, window);
+			return 0;
+		}
+		give_back(window, politeness->test.cwnd);
+		abandon_test(politeness);
+		return by;
 	}
+	if (sees_others(view, window))
+		on_others(politeness, window, view->now);
+	else if (is_test_due(politeness, view))
+		begin_test(politeness, view, window);
+	return 0;
 }

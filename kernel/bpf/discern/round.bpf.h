@@ -175,6 +175,29 @@ static inline bool is_filled(const struct round *round, u32 tenths, u64 cwnd)
 	return (least << PACKET_SHIFT) * 10 >= most * tenths;
 }
 
+/* The least and the most of the least queueing delays of the eight latest rounds; NO_SAMPLE where one had none. */
+struct range {
+	const struct round *round;
+	u64 least, most;
+};
+
+static long widen(u32 index, struct range *range)
+{
+	u64 queueing = seen_at(range->round, index)->queueing.least;
+
+	range->least = min_u64(range->least, queueing);
+	range->most = max_u64(range->most, queueing);
+	return 0;
+}
+
+static inline void range_of_queueing(struct range *range, const struct round *round)
+{
+	CLEAR(*range);
+	range->round = round;
+	range->least = ~range->least;
+	bpf_loop(MEMORY - 1, widen, range, 0);
+}
+
 /* The eight latest rounds, in two halves. */
 struct halves {
 	const struct round *round;

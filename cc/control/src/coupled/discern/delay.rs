@@ -89,6 +89,12 @@ impl Delay {
         self.max = max.max(self.max * (1.0 - 1.0 / 512.0));
     }
 
+    /// The path has become longer by so much: the delay of now is no queue.
+    pub(super) fn lengthen(&mut self, by: f64) {
+        self.slots = [self.base() + by, f64::INFINITY];
+        (self.recent, self.queueing, self.max) = ([0.0; 4], 0.0, 0.0);
+    }
+
     /// The RTT without a queue; infinite before the first sample.
     pub(super) fn base(&self) -> f64 {
         self.slots[0].min(self.slots[1])
@@ -200,6 +206,18 @@ mod tests {
             delay.is_base_old()
         };
         assert_eq!([is_old(22e-3, 9), is_old(22e-3, 11), is_old(20.5e-3, 12)], [false, true, false]);
+    }
+
+    #[test]
+    fn of_a_longer_path_the_delay_is_no_queue_at_once_and_a_shorter_one_is_seen_as_before() {
+        let mut delay = delay(20e-3, 60e-3);
+        delay.lengthen(40e-3);
+        assert_close(delay.base(), 60e-3);
+        assert_eq!(delay.on_sample(60e-3, true, Instant::ZERO), 0.0);
+        (0..8).for_each(|_| {
+            delay.on_sample(30e-3, true, Instant::ZERO);
+        });
+        assert_close(delay.base(), 30e-3);
     }
 
     #[test]

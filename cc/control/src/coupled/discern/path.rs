@@ -289,7 +289,9 @@ impl Path {
         if config.polite && !self.window.in_slow_start() {
             let (delay, round, srtt, may_reduce) = (&self.delay, &self.round, self.srtt, self.may_reduce(now));
             let view = View { delay, round, srtt, return_queueing: self.return_queueing, may_reduce, now };
-            self.politeness.end_round(&view, &mut self.window, rng);
+            if let Some(seconds) = self.politeness.end_round(&view, &mut self.window, rng) {
+                self.delay.lengthen(seconds);
+            }
         }
         self.round.begin(now);
     }

@@ -10,8 +10,9 @@
 //! 10 s, so that it is seen again. Any other verdict, and a queue that halves for good while our packets in flight do not, shows
 //! others, and takes one of the three away. When none is left, CUBIC's window leads back to where it was before, and there is no
 //! test for 1 s, then 3 s and 10 s. Where the rate fell with the window and the queue stayed, the window of before the test
-//! returns at once: the queue is others', such as that of the acknowledgements' way back. A test without a window in use says
-//! nothing.
+//! returns at once: the queue is others', such as that of the acknowledgements' way back. Where, on top of that, the delay has not
+//! moved at all, it is not a queue: the path has become longer, and the base RTT is that of now. A test without a window in use
+//! says nothing.
 
 use super::delay::Delay;
 use super::round::{Load, MEMORY, Round};
@@ -34,6 +35,8 @@ const BELOW: f64 = 0.9;
 const EFFECTIVE: f64 = 0.95;
 /// Part of a standing queue below which nobody keeps one.
 const EMPTY: f64 = 0.5;
+/// Part of a standing queue by which a delay that is not a queue's changes at most.
+const STILL: f64 = 0.5;
 /// The chance of a test in a round, and of a reduction when we are alone.
 const CHANCE: [f64; 2] = [0.25, 0.5];
 /// The least window that a test leaves, packets.
@@ -85,6 +88,13 @@ impl Test {
     /// left of it.
     fn is_alone_by_rate(&self, view: &View<'_>) -> bool {
         self.rate_left(view) > self.left / (1.0 - (1.0 - self.left) * OWN_SHARE_BY_RATE)
+    }
+
+    /// By how much the path is longer than it was, in seconds, where the delay is not that of a queue: the rate fell with the
+    /// window, and the RTT stayed as it was, to within half of what is a queue, in the rounds before the test and since.
+    fn longer_by(&self, view: &View<'_>) -> Option<f64> {
+        let ([least, most], standing) = (view.round.range_of_queueing(), view.delay.standing());
+        (most - least < STILL * standing && least > standing && !self.has_kept_rate(view)).then_some(least)
     }
 
     /// The verdict: ours is a queue of which nothing is left, or from which three quarters of what would be gone if nobody else
@@ -149,18 +159,26 @@ impl Politeness {
         self.test = None;
     }
 
-    /// A round has ended: judges a test that has lasted long enough, looks for others, or begins a test.
-    pub(super) fn end_round(&mut self, view: &View<'_>, window: &mut Window, rng: &mut RngStream) {
+    /// A round has ended: judges a test that has lasted long enough, looks for others, or begins a test. Returns by how many
+    /// seconds the test has shown the path to be longer than it was.
+    pub(super) fn end_round(&mut self, view: &View<'_>, window: &mut Window, rng: &mut RngStream) -> Option<f64> {
         if let Some(test) = self.test {
             if view.now.since(test.at).as_secs_f64() >= view.settling() {
                 self.test = None;
-                self.judge(test, view, window);
+                match test.longer_by(view) {
+                    Some(seconds) => {
+                        window.give_back(test.cwnd);
+                        return Some(seconds);
+                    }
+                    None => self.judge(test, view, window),
+                }
             }
         } else if self.sees_others(view, window) {
             self.on_others(window, view.now);
         } else if self.is_due(view, rng) {
             self.begin_test(view, window);
         }
+        None
     }
 
     fn judge(&mut self, test: Test, view: &View<'_>, window: &mut Window) {

@@ -191,6 +191,12 @@ impl Round {
         self.seen[..RECENT - 1].iter().all(|seen| seen.in_flight.least >= part * most)
     }
 
+    /// The least and the most of the least queueing delays of the eight latest rounds, seconds; infinite where one had no sample.
+    pub(super) fn range_of_queueing(&self) -> [f64; 2] {
+        let least = self.seen[..MEMORY - 1].iter().map(|seen| seen.queueing.least);
+        [least.clone().fold(f64::INFINITY, f64::min), least.fold(0.0, f64::max)]
+    }
+
     /// Whether a queue of more than this delay has fallen by half and stayed so, although the packets in flight did not fall: the
     /// later half of the rounds remembered is below half of every earlier one.
     pub(super) fn queue_has_halved(&self, queueing: f64) -> bool {

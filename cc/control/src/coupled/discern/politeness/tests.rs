@@ -160,6 +160,23 @@ fn a_rate_that_falls_with_the_window_gives_the_window_back_at_once() {
     assert_eq!((politeness.own_verdicts, window.cwnd), (VERDICTS - 1, 100.0));
 }
 
+/// The queue of 20 ms is that of a base RTT of 20 ms: 2 ms are a standing queue, and 1 ms is half of it.
+#[test]
+fn a_delay_that_stays_while_the_rate_falls_with_the_window_is_a_longer_path() {
+    let longer_by = |latest: f64, rate: f64| {
+        let mut rounds = Rounds::new(0.02, 70.0, rate);
+        rounds.round.add_queueing(latest);
+        let mut politeness = Politeness { test: Some(TEST), ..Politeness::default() };
+        let mut window = window(70.0);
+        let seconds = politeness.end_round(&rounds.view(1.0), &mut window, &mut RngStream::named(1, "test"));
+        window.grow(1.0, 1.0, BASE, Instant::ZERO);
+        (seconds, window.cwnd >= 100.0)
+    };
+    assert_eq!(longer_by(0.0191, 700.0), (Some(0.0191), true));
+    assert_eq!(longer_by(0.0189, 700.0), (None, true), "the queue moves: it is of others, and the window returns");
+    assert_eq!(longer_by(0.02, 1_000.0), (None, false), "the rate stayed: it is ours");
+}
+
 #[test]
 fn who_is_alone_backs_off_to_nine_tenths_of_that_until_an_old_base_rtt_is_seen_again() {
     let mut rounds = Rounds::new(2.0 * BASE, 90.0, 1_000.0);
