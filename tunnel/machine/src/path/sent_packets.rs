@@ -126,6 +126,8 @@ pub(super) struct SentPackets {
     pub(super) loss_time: Instant,
     /// RTT sample of the latest acknowledgement (RFC 9002: `latest_rtt`).
     latest_rtt: Span,
+    /// When it came.
+    sampled_at: Instant,
     /// The peer's ECN-CE count.
     ce_count: u32,
     /// Number and send snapshot of the newest packet found lost by the latest acknowledgement or timer.
@@ -159,6 +161,7 @@ impl SentPackets {
             lost: LostPackets::default(),
             loss_time: Instant::NEVER,
             latest_rtt: Span::ZERO,
+            sampled_at: Instant::ZERO,
             ce_count: 0,
             newest_lost: None,
             sent_packets: 0,

@@ -7,6 +7,11 @@ use transport::path::{AckedPackets, PathSender};
 use units::{Instant, Span};
 use wire::frame::Ack;
 
+/// A packet that has come before others skipped what delays them, or they are lost: its RTT sample (RFC 9002, section 5.1) counts only
+/// if there was no other for so long. Until the others have come there is no further one, so that with one such packet in a
+/// hundred, and eighty in the time that they skip, most samples would be of these.
+const MAX_WITHOUT_SAMPLE: Span = Span::from_secs(5);
+
 /// An acknowledgement that is being processed.
 struct AckInProgress<'a> {
     now: Instant,
@@ -15,6 +20,8 @@ struct AckInProgress<'a> {
     /// The oldest packet in flight, and the segments delivered, before it.
     prior_base: u64,
     prior_delivered: u64,
+    /// Whether its largest packet has an RTT sample.
+    has_sample: bool,
     acked: AckedPackets,
     /// Packets and bytes of datagrams newly delivered, and whether a large datagram was among them.
     packets: u32,
@@ -56,6 +63,7 @@ impl SentPackets {
             largest,
             prior_base: self.base,
             prior_delivered: sender.delivered(),
+            has_sample: !self.has_gap(ack, largest) || now.since(self.sampled_at) > MAX_WITHOUT_SAMPLE,
             acked: AckedPackets::default(),
             packets: 0,
             bytes: 0,
@@ -76,6 +84,12 @@ impl SentPackets {
             range_end = next_end;
         }
         Some(self.finish_ack(progress, sender, outcomes))
+    }
+
+    /// Whether packets are missing between the largest acknowledged so far and those that arrived in a row with the largest now.
+    fn has_gap(&self, ack: &Ack, largest: u64) -> bool {
+        let in_a_row = ack.ranges.iter().next().map_or(0, |(length, _)| u64::from(length));
+        self.largest_acked.is_some_and(|acked| acked + in_a_row < largest)
     }
 
     /// What an acknowledgement has brought, and has shown to be lost.
@@ -115,7 +129,8 @@ impl SentPackets {
             return;
         }
         progress.deliver(number, packet, sender, outcomes);
-        if number == progress.largest {
+        if number == progress.largest && progress.has_sample {
+            self.sampled_at = progress.now;
             let sent = packet.sent;
             progress.acked.rtt = Some(self.update_rtt_and_delay(progress.now, sent, progress.ack, sender));
             progress.acked.return_queueing = self.return_way.queueing(progress.now, progress.ack);

@@ -89,6 +89,24 @@ fn ack_of(ranges: &[std::ops::RangeInclusive<u32>]) -> Ack {
     Ack { largest: *ranges.last().expect("one range").end(), ranges: acked, ..ack(0, 0) }
 }
 
+/// Packets sent a millisecond apart over a path of 40 ms, of which number 5 skips 20 ms.
+#[test]
+fn a_packet_that_overtakes_others_has_no_rtt_sample_but_after_five_seconds_without_one() {
+    let (mut packets, mut sender, mut outcomes) = path();
+    let mut rtt_ms = |sent: std::ops::RangeInclusive<u64>, now, acked: &[std::ops::RangeInclusive<u32>]| {
+        for number in sent {
+            packets.push_data(millis(number), &DatagramData::single(number, 1000), 1100, &mut sender);
+        }
+        let acked = packets.on_ack(millis(now), &ack_of(acked), &mut sender, &mut outcomes).expect("all was sent");
+        acked.rtt.map(Span::as_millis)
+    };
+    assert_eq!(rtt_ms(0..=6, 41, &[0..=1]), Some(40));
+    assert_eq!(rtt_ms(7..=6, 42, &[0..=1, 5..=5]), None);
+    assert_eq!(rtt_ms(7..=6, 43, &[0..=3, 5..=5]), None, "the largest is acknowledged already");
+    assert_eq!(rtt_ms(7..=8, 46, &[0..=6]), Some(40));
+    assert_eq!(rtt_ms(9..=9, 5_047, &[0..=6, 8..=8]), Some(5_039));
+}
+
 /// The UDP payload of a fragment of 1000 bytes.
 const FULL: u32 = 1000 + DATA_HEADER_BYTES + SEAL_OVERHEAD;
 
