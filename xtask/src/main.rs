@@ -38,7 +38,8 @@ cargo xtask CHORE
   test python                   the Python package: its wheel, types, formatting and tests
   campaign [NAME [--seeds FROM..TO]]
                                 tests that draw a situation from each seed, over more seeds than `test` has; resumable
-  tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
+  tidy [--update]               the house rules as checks; --update lets the ratchets shrink
+  tidy --prose [CRATE]          long sentences and avoided words in doc comments, and their count per crate
   bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check compares only
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
@@ -120,6 +121,8 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["campaign", options @ ..] => campaign::run(options),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
+        ["tidy", "--prose"] => tidy::print_prose(None),
+        ["tidy", "--prose", folder] => tidy::print_prose(Some(folder)),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),
         ["kernel"] => kernel::build(),

@@ -4,6 +4,7 @@ use crate::shell;
 use std::path::{Path, PathBuf};
 
 mod dependencies;
+mod doc_comments;
 mod homes;
 mod lengths;
 mod links;
@@ -11,6 +12,8 @@ mod packages;
 mod prose;
 mod purity;
 mod security;
+
+pub(crate) use doc_comments::print as print_prose;
 
 /// A text file of the tree.
 #[derive(Debug)]
@@ -20,7 +23,7 @@ struct Source {
     text: String,
 }
 
-/// Runs every check and lists all findings; `update` lets the length ratchet shrink.
+/// Runs every check and lists all findings; `update` lets the ratchets shrink.
 pub(crate) fn run(update: bool) -> Result<(), String> {
     let root = shell::root();
     let sources = sources(&root)?;
@@ -30,6 +33,7 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
     findings.extend(lengths::check(&root, &sources, update)?);
     findings.extend(links::check(&sources, &|path| root.join(path).exists()));
     findings.extend(prose::check(&sources));
+    findings.extend(doc_comments::check(&root, &sources, update)?);
     findings.extend(homes::check(&root, &sources));
     findings.extend(security::check(&sources));
     if findings.is_empty() {

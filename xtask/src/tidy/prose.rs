@@ -1,5 +1,5 @@
 //! Checks the language of the documentation: the length of sentences and of cells of tables, and words that have a plainer one.
-//! CONTRIBUTING.md, "Documentation", has the rules.
+//! CONTRIBUTING.md, "Documentation", has the rules. `doc_comments` applies them to code.
 
 use super::Source;
 use super::links::{lines_outside_code, without_code};
@@ -30,7 +30,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<String> {
     sources.iter().filter(|source| is_page(&source.path)).flat_map(findings).collect()
 }
 
-fn findings(page: &Source) -> Vec<String> {
+pub(super) fn findings(page: &Source) -> Vec<String> {
     let (mut findings, mut paragraph) = (Vec::new(), (1, String::new()));
     let end = std::iter::once((0, ""));
     for (number, line) in lines_outside_code(&page.text).chain(end) {
