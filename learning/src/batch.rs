@@ -6,26 +6,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Environments with their own worlds. The end of an episode resets its environment at the next step, whose action for it
-/// is ignored: Gymnasium's `AutoresetMode.NEXT_STEP`.
+/// Environments with their own worlds. When an episode has ended, the next step resets its environment and ignores the
+/// action for it: Gymnasium's `AutoresetMode.NEXT_STEP`.
 #[derive(Debug)]
 pub struct Batch {
     config: Arc<Config>,
-    /// The share of the calling thread, then those of the workers.
+    /// The chunk of the calling thread, then those of the workers.
     chunks: Vec<Option<Chunk>>,
     workers: Vec<Worker>,
 }
 
-/// Where a batch writes: row after row, a row for each environment.
+/// The output buffers of a batch: one row per environment.
 #[derive(Debug)]
 pub struct Outputs<'a> {
-    /// Learners times numbers of an observation.
+    /// Shape of a row: learners x numbers of an observation.
     pub observations: &'a mut [f32],
-    /// Learners.
+    /// Shape of a row: learners.
     pub rewards: &'a mut [f64],
-    /// One.
+    /// Shape of a row: 1.
     pub truncated: &'a mut [bool],
-    /// Learners times [`MEASURES`].
+    /// Shape of a row: learners x [`MEASURES`].
     pub measures: &'a mut [f64],
 }
 
@@ -37,7 +37,7 @@ struct Member {
     resets_next: bool,
 }
 
-/// Environments that one thread steps, with the buffers that go to it and back.
+/// Environments that one thread steps, with the buffers that travel between the threads.
 #[derive(Debug)]
 struct Chunk {
     members: Vec<Member>,
@@ -69,7 +69,7 @@ impl Member {
 }
 
 impl Chunk {
-    /// A chunk with buffers, if it is a worker's; the calling thread writes where its caller says.
+    /// A chunk, with buffers if it belongs to a worker. The calling thread writes to its caller's buffers.
     fn new(config: &Config, members: Vec<Member>, is_workers: bool) -> Self {
         let rows = if is_workers { members.len() * config.learners } else { 0 };
         Self {
@@ -127,7 +127,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A worker that panicked has said so.
+            // A worker that panicked has printed its message.
             let _ = thread.join();
         }
     }
@@ -157,10 +157,10 @@ impl Batch {
         &self.config
     }
 
-    /// Takes the ranges of another configuration for the episodes to come.
+    /// Takes over the ranges of another configuration for later episodes.
     ///
     /// # Errors
-    /// Observations, actions or learners of another number.
+    /// The number of observations, actions or learners differs.
     pub fn set_config(&mut self, config: Config) -> Result<(), String> {
         let sizes = |config: &Config| [config.learners, config.observation_len(), config.action_len()];
         if sizes(&config) != sizes(&self.config) {
@@ -179,7 +179,7 @@ impl Batch {
         self.chunks.iter().flatten().map(|chunk| chunk.members.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no environments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -191,8 +191,8 @@ impl Batch {
         members.map(|member| &mut member.environment).nth(index)
     }
 
-    /// Begins an episode in the environments of the mask: of a new seed, or the next one of the seed before. The rows of
-    /// the others are not written.
+    /// Begins an episode in the environments of the mask, either with a new seed or as the next episode of the previous
+    /// seed. The rows of the other environments are not written.
     ///
     /// # Panics
     /// If a slice does not have a row for each environment.
@@ -255,7 +255,7 @@ impl Batch {
         }
     }
 
-    /// Packets times links crossed in the present episodes.
+    /// Sum of packets times links crossed, in the current episodes.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.chunks

@@ -1,4 +1,4 @@
-//! What an environment is made of.
+//! The configuration of an environment.
 
 use link::RateTrace;
 use policy::{Action, Interval, Observation, Reward, Settings};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::Span;
 
-/// The configuration of an environment, as it stands in JSON.
+/// The configuration of an environment, as written in JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -66,17 +66,17 @@ fn ten_ms() -> String {
     "10ms".to_owned()
 }
 
-/// What a learning flow is, and what its actions change.
+/// The kind of a learning flow, and what its actions change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// TCP over the first path.
     #[default]
     Single,
-    /// MPTCP over all paths; one number a subflow changes its rate or window.
+    /// MPTCP over all paths. One number per subflow changes its rate or window.
     Subflows,
-    /// MPTCP over all paths with CUBIC on each; one number a subflow sets its weight in the strict `weighted` scheduler,
-    /// 8^a.
+    /// MPTCP over all paths with CUBIC on each. One number `a` per subflow sets its weight in the strict `weighted`
+    /// scheduler, `8^a`.
     Weights,
 }
 
@@ -110,20 +110,21 @@ impl Range {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathRanges {
-    /// Rate of the link in both directions, Mbit/s; uniform on a logarithmic scale. A path has this or traces.
+    /// Rate of the link in both directions, Mbit/s; uniform on a logarithmic scale. A path has either this or traces.
     pub rate_mbps: Option<Range>,
     /// Round-trip time without queues, ms; uniform on a logarithmic scale.
     pub rtt_ms: Range,
-    /// Probability of loss of a packet towards the receiver; uniform.
+    /// Loss probability of a packet towards the receiver; uniform.
     #[serde(default = "no_loss")]
     pub loss: Range,
     /// Queue, in bandwidth-delay products; uniform, and never below four packets.
     #[serde(default = "one_bdp")]
     pub queue_bdp: Range,
-    /// Traces; if there are any, one is drawn for the direction of the data, and the queue follows from its mean rate.
+    /// Traces. If there are any, one is drawn for the data direction, and the queue is sized by its mean rate.
     #[serde(default, deserialize_with = "crate::trace::list")]
     pub traces: Vec<RateTrace>,
-    /// Where in its trace, repeated for ever, an episode begins, seconds; uniform. Anywhere, if it is left out.
+    /// Offset in the (repeating) trace at which an episode begins, seconds; uniform. If it is omitted, anywhere in the
+    /// trace.
     pub trace_offset_s: Option<Range>,
 }
 
@@ -135,14 +136,14 @@ fn one_bdp() -> Range {
     Range(1.0, 1.0)
 }
 
-/// Flows of classical algorithms beside the learning ones. Each draws its algorithm, its path and its start.
+/// Competing flows of classical algorithms. Each draws its algorithm, its path and its start.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rivals {
-    /// Their number, least and greatest.
+    /// Their number: minimum and maximum.
     #[serde(default, deserialize_with = "counts")]
     pub count: (u32, u32),
-    /// Names of the registry.
+    /// Names in the registry of algorithms.
     #[serde(default = "cubic")]
     pub algorithms: Vec<String>,
     /// Start, seconds; uniform.
@@ -150,7 +151,7 @@ pub struct Rivals {
     pub start_s: Range,
 }
 
-/// Two whole numbers from 0 on.
+/// Reads two whole numbers, 0 or more.
 fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, u32), D::Error> {
     let value = Value::deserialize(deserializer)?;
     let count = |index: usize| value.get(index)?.as_u64()?.try_into().ok();
@@ -181,20 +182,20 @@ pub struct Config {
     pub duration: Span,
     /// Number of learning flows.
     pub learners: usize,
-    /// What they are.
+    /// The kind of the learning flows.
     pub kind: Kind,
-    /// What the policy sees and decides.
+    /// The policy's observation and action.
     pub settings: Settings,
-    /// What it is to maximise.
+    /// The reward that training maximises.
     pub reward: Reward,
 }
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The key; empty if the text is no configuration at all.
+    /// The key; empty if the text is not a configuration at all.
     pub key: String,
-    /// What is wrong with its value, and what would be right.
+    /// The problem with its value, and what would be right.
     pub problem: String,
 }
 
@@ -210,8 +211,7 @@ impl Config {
     /// Reads a configuration in JSON.
     ///
     /// # Errors
-    /// A key that does not exist, a value that cannot be, or a trace that cannot be read; with the key and what would be
-    /// right.
+    /// An unknown key, an invalid value, or a trace that cannot be read; with the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, ConfigError> {
         let file = read(json)?;
         let error = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
@@ -252,25 +252,25 @@ impl Config {
         })
     }
 
-    /// Numbers of one learner's observation.
+    /// Number of values in one learner's observation.
     #[must_use]
     pub fn observation_len(&self) -> usize {
         self.settings.observation_len()
     }
 
-    /// Numbers of one learner's action.
+    /// Number of values in one learner's action.
     #[must_use]
     pub fn action_len(&self) -> usize {
         self.settings.action_len()
     }
 
-    /// The greatest absolute value of an action.
+    /// The largest absolute value of an action.
     #[must_use]
     pub fn action_limit(&self) -> f32 {
         if self.kind == Kind::Weights { 1.0 } else { self.settings.action.limit() }
     }
 
-    /// The least value of each number of an observation.
+    /// The smallest possible value of each number of an observation.
     #[must_use]
     pub fn observation_low(&self) -> Vec<f32> {
         let features = self.settings.observation.features();
@@ -280,8 +280,7 @@ impl Config {
     }
 }
 
-/// The typed file of a configuration in JSON. The places in an error are keys, as a person who has not written JSON knows
-/// them.
+/// Reads a configuration in JSON. The position in an error is a key, so that it helps a user who has not written JSON.
 fn read(json: &str) -> Result<File, ConfigError> {
     let no_json = |error: serde_json::Error| ConfigError { key: String::new(), problem: error.to_string() };
     let value: Value = serde_json::from_str(json).map_err(no_json)?;
@@ -292,7 +291,7 @@ fn read(json: &str) -> Result<File, ConfigError> {
     })
 }
 
-/// Types in errors of serde, and what they are to everybody.
+/// Type names in serde's errors, and plain words for them.
 const TYPES: [(&str, &str); 9] = [
     ("expected f64", "a number is expected"),
     ("expected usize", "a whole number from 0 on is expected"),
@@ -305,7 +304,7 @@ const TYPES: [(&str, &str); 9] = [
     ("invalid value: ", ""),
 ];
 
-/// A value as an error shows it.
+/// A value, shortened for an error message.
 pub(crate) fn shortened(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

@@ -10,35 +10,37 @@ use std::any::Any;
 use std::sync::Arc;
 use units::{Instant, Rate, RngStream};
 
-/// What is reported of each learner beside observation and reward: the time of the decision, and payload rates, mean RTT,
-/// minimum RTT, share of packets lost in the interval, and the rate that the world's links offer.
+/// The measures reported for each learner in addition to observation and reward. They are the time of the decision,
+/// payload rates, mean RTT, minimum RTT, the fraction of packets lost in the interval, and the rate of the world's
+/// links.
 pub const MEASURES: [&str; 7] =
     ["time_s", "throughput_mbps", "send_rate_mbps", "rtt_ms", "min_rtt_ms", "loss_ratio", "capacity_mbps"];
 
-/// A greatest weight of the `weighted` scheduler is 8 times, a least an 8th of this, Mbit/s. Only ratios matter.
+/// The reference weight of the `weighted` scheduler, Mbit/s: the largest weight is 8 times this, the smallest an
+/// eighth. Only ratios matter.
 const MEAN_WEIGHT: f64 = 10.0;
 
-/// A world in which a policy decides from outside.
+/// A world whose policy runs outside the simulation.
 #[derive(Debug)]
 pub struct Environment {
     config: Arc<Config>,
     simulation: Option<Simulation>,
     share: Share,
     end: Instant,
-    /// Of each learner: whether its interval has been closed and its action is to come.
+    /// Per learner: whether its interval has been closed and its action is due.
     awaits: Vec<bool>,
     has_record: bool,
     rng: RngStream,
 }
 
-/// The seed of episode `number` (from 0) of an environment that was seeded with `seed`: episode 0 has the seed itself.
+/// The seed of episode `number` (from 0) of an environment that was seeded with `seed`. Episode 0 has the seed itself.
 #[must_use]
 pub fn episode_seed(seed: u64, number: u64) -> u64 {
     if number == 0 { seed } else { RngStream::named(seed, &format!("episode {number}")).bits() }
 }
 
 impl Environment {
-    /// An environment in which nothing has begun.
+    /// A new environment, before its first episode.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         Self {
@@ -52,7 +54,7 @@ impl Environment {
         }
     }
 
-    /// An environment whose episodes have whole records; other ones leave out distributions of times.
+    /// An environment whose episodes have complete records. Other environments leave out distributions of times.
     #[must_use]
     pub fn with_record(config: Arc<Config>) -> Self {
         Self { has_record: true, ..Self::new(config) }
@@ -64,16 +66,17 @@ impl Environment {
         &self.config
     }
 
-    /// Takes the ranges of another configuration for the episodes to come. Sizes of observations and actions have to be
-    /// the same.
+    /// Takes over the ranges of another configuration for later episodes. Its observations and actions must have the
+    /// same sizes.
     pub fn set_config(&mut self, config: Arc<Config>) {
         self.config = config;
     }
 
-    /// Begins the episode of a seed and runs to its first decision. Writes the observations and measures of all learners.
+    /// Begins the episode of a seed and runs to its first decision. Writes the observations and measures of all
+    /// learners.
     ///
     /// # Panics
-    /// If a slice has another length than learners times numbers.
+    /// If the length of a slice is not the number of learners times the numbers of each.
     pub fn reset(&mut self, seed: u64, observations: &mut [f32], measures: &mut [f64]) {
         let world = draw(&self.config, seed);
         let mut simulation = Simulation::new(&world.experiment, seed).expect("the configuration was checked");
@@ -91,12 +94,13 @@ impl Environment {
         self.advance(observations, &mut vec![0.0; self.config.learners], measures);
     }
 
-    /// Carries out the actions of all learners and runs to the next decision of any. Writes observations, rewards and
-    /// measures: a learner that is not to decide keeps its observation, its reward is 0, and its next action is ignored.
-    /// Returns whether the episode is over.
+    /// Carries out the actions of all learners and runs to the next decision of any of them. Writes observations,
+    /// rewards and measures. A learner without a decision keeps its observation, has reward 0, and its next action is
+    /// ignored. Returns whether the episode is over.
     ///
     /// # Panics
-    /// Before the first [`reset`](Self::reset); if a slice has another length than learners times numbers.
+    /// Before the first [`reset`](Self::reset), or if the length of a slice is not the number of learners times the
+    /// numbers of each.
     pub fn step(
         &mut self,
         actions: &[f32],
@@ -114,30 +118,30 @@ impl Environment {
         self.advance(observations, rewards, measures)
     }
 
-    /// Whether a learner's action is awaited.
+    /// Whether the environment waits for a learner's action.
     #[must_use]
     pub fn awaits(&self, learner: usize) -> bool {
         self.awaits[learner]
     }
 
-    /// Time of the world.
+    /// Virtual time in the world.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.simulation.as_ref().map_or(Instant::ZERO, Simulation::now)
     }
 
-    /// Packets times links crossed since the reset.
+    /// Sum of packets times links crossed since the reset.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.simulation.as_ref().map_or(0, |simulation| simulation.work().packet_hops)
     }
 
-    /// Ends the episode and gives the simulation, for its record.
+    /// Ends the episode and returns the simulation, for its record.
     pub fn take_simulation(&mut self) -> Option<Simulation> {
         self.simulation.take()
     }
 
-    /// A description of the last interval for people, a line a learner.
+    /// A description of the last interval for people, one line per learner.
     #[must_use]
     pub fn describe(&mut self) -> String {
         let now = self.now().as_secs_f64();
@@ -167,7 +171,7 @@ impl Environment {
     }
 
     fn decide(&mut self, learner: usize, action: &[f32]) {
-        // CUBIC, which a failed policy gives way to, draws nothing.
+        // CUBIC, which replaces a failed policy, draws no random numbers.
         let mut rng = std::mem::replace(&mut self.rng, RngStream::named(0, "environment"));
         let now = self.now();
         let mut cx = Context { now, rng: &mut rng };
@@ -184,7 +188,7 @@ impl Environment {
         self.rng = rng;
     }
 
-    /// Runs to the next boundary at which a learner is to decide. Returns whether that is the end of the episode.
+    /// Runs to the next boundary at which a learner has to decide. Returns whether that is the end of the episode.
     fn advance(&mut self, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) -> bool {
         rewards.fill(0.0);
         loop {

@@ -1,9 +1,9 @@
 //! Learning environments: simulated worlds in which a policy controls one flow or several.
 //!
-//! - `config`: what an environment is made of, as data (JSON); `world`: worlds drawn by seed from its ranges.
+//! - `config`: the configuration of an environment, as data (JSON); `world`: worlds drawn by seed from its ranges.
 //! - `environment`: one world, advanced from decision to decision; `batch`: many of them, stepped by threads.
 //!
-//! The same configuration and seed give the same episode to the last bit on any machine and with any number of threads.
+//! The same configuration and seed give the same episode, bit for bit, on any machine and with any number of threads.
 
 mod batch;
 mod config;

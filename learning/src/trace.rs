@@ -1,4 +1,4 @@
-//! Traces in a configuration: lists of milliseconds, as mahimahi has them, or names of files.
+//! Traces in a configuration: lists of milliseconds in mahimahi's format, or names of files.
 
 use crate::config::shortened;
 use link::RateTrace;

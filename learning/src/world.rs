@@ -9,12 +9,12 @@ use scenario::model::{
 };
 use units::{Instant, Rate, RngStream, Span};
 
-/// A world: an experiment whose first flows are the learning ones.
+/// A world: an experiment that begins with the learning flows.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Links, flows, length.
+    /// Links, flows and duration.
     pub experiment: Experiment,
-    /// What it offers a learning flow.
+    /// The capacity that the world offers a learning flow.
     pub share: Share,
 }
 
@@ -23,7 +23,7 @@ const PACKET: u64 = 1538;
 const MTU: u32 = 1500;
 /// Ethernet's preamble, header, checksum and gap, bytes.
 const OVERHEAD: u32 = 38;
-/// Least queue, packets.
+/// Minimum queue, packets.
 const MIN_QUEUE: u64 = 4;
 /// Bytes of the DSS option on a data segment, as Linux sends it.
 const DSS_OPTION: u32 = 20;
@@ -33,7 +33,7 @@ fn uniform(rng: &mut RngStream, Range(least, greatest): Range) -> f64 {
 }
 
 fn log_uniform(rng: &mut RngStream, Range(least, greatest): Range) -> f64 {
-    // The bounds are met exactly where they are equal.
+    // If the bounds are equal, the value is exactly theirs, without rounding.
     if least == greatest { least } else { least * libm::exp(rng.unit() * libm::log(greatest / least)) }
 }
 
@@ -96,12 +96,12 @@ fn draw_path(config: &Config, index: usize, rng: &mut RngStream) -> (PipeConfig,
     };
     let loss = if loss > 0.0 { LossModel::Random(loss) } else { LossModel::None };
     let forward = PipeConfig { loss, ..pipe(rate.filter(|_| trace.is_none()), packets) };
-    // Acknowledgements are no bottleneck: the reverse direction is never slower than the data's.
+    // Acknowledgements must not be a bottleneck: the reverse direction is never slower than the data direction.
     let reverse = pipe(rate.max(Some(mean_rate)), packets.max(1000));
     (PipeConfig { trace, trace_offset, ..forward }, reverse)
 }
 
-/// Where an episode begins in a trace: in a range of seconds, or anywhere.
+/// The offset in a trace at which an episode begins: in a range of seconds, or anywhere.
 fn draw_offset(range: Option<Range>, trace: &RateTrace, rng: &mut RngStream) -> Span {
     match range {
         Some(seconds) => Span::from_millis((uniform(rng, seconds) * 1e3) as u64),

@@ -1,4 +1,5 @@
-//! Active queue management: which packets are dropped or marked before a queue is full, on arrival or at departure.
+//! Active queue management: the decision which packets are dropped or marked before a queue is full, on arrival or at
+//! departure.
 
 use super::egress::Egress;
 use super::packet::Packet;
@@ -6,11 +7,11 @@ use super::packet_queue::{PacketQueue, QueuedPacket};
 use std::fmt::Debug;
 use units::{Instant, Rate};
 
-/// Action of RED or PIE for a packet that arrives.
+/// RED's or PIE's action for an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnqueueAction {
     Accept,
-    /// Mark the packet if that is possible, else drop it.
+    /// Mark the packet if possible, otherwise drop it.
     MarkOrDrop,
     Drop,
 }
@@ -18,7 +19,7 @@ pub(super) enum EnqueueAction {
 /// Active queue management at the head of a queue (CoDel, COBALT): which packets leave, and which are dropped or
 /// marked.
 pub(super) trait HeadDropAqm: Send + Clone + Debug {
-    /// Removes the packet that leaves `queue` at `now`, and drops those before it that have to be dropped.
+    /// Removes the packet that leaves `queue` at `now`, and drops packets before it as necessary.
     fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
@@ -27,10 +28,10 @@ pub(super) trait HeadDropAqm: Send + Clone + Debug {
         egress: &mut Egress<P>,
     ) -> Option<QueuedPacket<P>>;
 
-    /// Called when `packets` were dropped because the queue was full.
+    /// Called when `packets` packets have been dropped because the queue was full.
     fn on_overflow(&mut self, now: Instant, packets: u32);
 
-    /// Called when the flow queue is served and empty.
+    /// Called when the flow queue is served but empty.
     fn on_empty(&mut self, _now: Instant) {}
 
     /// Called when the flow queue gets its first packet and joins the list of new flows.
@@ -40,7 +41,7 @@ pub(super) trait HeadDropAqm: Send + Clone + Debug {
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
-/// State of the queueing discipline that a flow queue is part of.
+/// State of the queueing discipline to which a flow queue belongs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedBacklog {
     /// Bytes in other flow queues.

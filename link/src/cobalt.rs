@@ -1,14 +1,14 @@
-//! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its flow queues.
+//! COBALT: a combination of CoDel and BLUE, as in each flow queue of CAKE.
 //!
 //! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no dropping state: `count` goes up
-//!   with each signal while the delay is above `target`, and down at the same pace while it is not. A delay that soon
-//!   is above target again continues with the same count.
+//!   with each signal while the delay is above `target`, and down at the same pace while it is not. If the delay is
+//!   soon above target again, it continues with the same count.
 //! - BLUE drops packets of unresponsive flows at random. Its probability goes up by 1/256 when the queue overflows, and
-//!   down by 1/4096 when the flow queue is found empty; each at most once in a `target`. It never marks.
+//!   down by 1/4096 when the flow queue is served but empty; each happens at most once per `target`. It never marks.
 //! - The last packet of a flow queue may be marked but is not dropped.
 //!
-//! `target` is a 20th of the round-trip time it is tuned for, `interval` that time; on slow links `target` is one and a
-//! half full packets, and no delay below four full packets counts.
+//! `interval` is the RTT for which it is tuned, and `target` a 20th of it. On slow links `target` is one and a half
+//! full packets, and delays below four full packets are ignored.
 //!
 //! Sources: T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", 2018; J. Palmei et al., "Design and Evaluation
 //! of COBALT Queue Discipline", 2019; W. Feng et al., "The BLUE Active Queue Management Algorithms", 2002; `tc-cake`
@@ -114,7 +114,7 @@ impl Cobalt {
         }
     }
 
-    /// Skips overdue signals: the next one is due now.
+    /// Skips overdue signals, so that the next one is due now.
     fn reschedule_overdue(&mut self, now: Instant, action: Action) {
         if self.count == 0 {
             self.drop_next = now + self.interval;
@@ -188,7 +188,7 @@ impl Blue {
         }
     }
 
-    /// Called when the flow queue is served and empty.
+    /// Called when the flow queue is served but empty.
     fn on_empty(&mut self, now: Instant, min_interval: Span) {
         if self.probability > 0.0 && now.since(self.changed_at) > min_interval {
             self.probability = (self.probability - BLUE_DECREMENT).max(0.0);

@@ -1,14 +1,14 @@
-//! CoDel: drop or mark when the minimum delay of an interval was above target, and then ever more often.
+//! CoDel: drop or mark when the minimum delay of an interval was above target, and then increasingly often.
 //!
 //! RFC 8289, section 5. The sojourn time is measured when a packet leaves the queue. When it has been above `target`
-//! for a whole `interval`, the packet at the head is dropped, and the next one `interval / sqrt(count)` later, until
-//! the sojourn time falls below `target`, or no more than one packet's worth of bytes is left. A dropping state that
-//! begins soon after the last one (16 intervals) goes on with the drop rate that was needed then.
+//! for a whole `interval`, the packet at the head is dropped, and the next one `interval / sqrt(count)` later. Dropping
+//! ends when the sojourn time falls below `target`, or when at most one packet's worth of bytes is left. A dropping
+//! state that begins within 16 intervals of the previous one continues with its drop rate.
 //!
 //! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at a
-//! time. Besides, each packet that waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops;
-//! this is what Linux does. Where there are several flow queues, bytes left in any of them count as left in the queue,
-//! again as in Linux.
+//! time. In addition, each packet that waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only
+//! drops; marking is as in Linux. With several flow queues, bytes left in any of them count as left in the queue, again
+//! as in Linux.
 
 use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
@@ -95,13 +95,14 @@ impl HeadDropAqm for CoDel {
     }
 }
 
-/// CoDel's parameters and state, also for queues outside this crate; names in brackets are the RFC's.
+/// CoDel's parameters and state, also for queues outside this crate. Names in brackets are the RFC's.
 ///
-/// For each packet taken from the head: [`ok_to_drop`](Self::ok_to_drop), then [`next_action`](Self::next_action) with
-/// the result. On [`CoDelAction::Pass`] the packet leaves. Otherwise it is marked and leaves, after
-/// [`schedule_next_drop`](Self::schedule_next_drop) if the action was [`CoDelAction::Drop`]; or it is dropped,
-/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and then `next_action` is called for
-/// that one.
+/// For each packet taken from the head, the caller calls [`ok_to_drop`](Self::ok_to_drop), then
+/// [`next_action`](Self::next_action) with its result. On [`CoDelAction::Pass`] the packet leaves. Otherwise the caller
+/// marks or drops it. A marked packet leaves; if the action was [`CoDelAction::Drop`], the caller first calls
+/// [`schedule_next_drop`](Self::schedule_next_drop). After a dropped packet, the caller calls `ok_to_drop` for the next
+/// packet; if the action was `Drop` and the result is true, it calls `schedule_next_drop`, and then in any case
+/// `next_action`.
 #[derive(Clone, Copy, Debug)]
 pub struct CoDelState {
     target: Span,
@@ -109,9 +110,9 @@ pub struct CoDelState {
     /// Time at which the sojourn time will have been above target for an interval \[`first_above_time_`\].
     first_above_time: Option<Instant>,
     dropping: bool,
-    /// Time at which the next packet is to be dropped \[`drop_next_`\].
+    /// Time at which the next packet is dropped \[`drop_next_`\].
     drop_next: Instant,
-    /// Drops in this dropping state \[`count_`\], and at the beginning of it \[`lastcount_`\].
+    /// Drops in the current dropping state \[`count_`\], and at its beginning \[`lastcount_`\].
     count: u32,
     last_count: u32,
 }
@@ -128,14 +129,14 @@ pub enum CoDelAction {
 }
 
 impl CoDelState {
-    /// State outside the dropping state, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
+    /// The state outside of dropping, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
     #[must_use]
     pub fn new(target: Span, interval: Span) -> Self {
         let never = Instant::ZERO;
         Self { target, interval, first_above_time: None, dropping: false, drop_next: never, count: 0, last_count: 0 }
     }
 
-    /// Sets target and interval from now on.
+    /// Changes target and interval.
     pub fn set_params(&mut self, target: Span, interval: Span) {
         (self.target, self.interval) = (target, interval);
     }
@@ -170,13 +171,14 @@ impl CoDelState {
         self.drop_next += self.control_law();
     }
 
-    /// Leaves the dropping state: no packet is left.
+    /// Leaves the dropping state, because no packet is left.
     pub fn on_empty(&mut self) {
         self.first_above_time = None;
         self.dropping = false;
     }
 
-    /// Counts packets dropped because the queue was full: a stronger signal next time (Linux; the RFC says nothing).
+    /// Counts packets dropped because the queue was full, so that the next signal is stronger (Linux; the RFC does not
+    /// specify it).
     pub fn on_overflow(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
@@ -190,7 +192,7 @@ impl CoDelState {
         self.drop_next = now + self.control_law();
     }
 
-    /// \[`control_law`\]; a square root and a quotient are the same on every machine (IEEE 754).
+    /// The control law \[`control_law`\]. A square root and a quotient are the same on every machine (IEEE 754).
     fn control_law(&self) -> Span {
         Span((self.interval.0 as f64 / f64::from(self.count).sqrt()) as u64)
     }

@@ -10,11 +10,11 @@ use units::{Instant, Rate, Span};
 pub struct PipeConfig {
     /// Transmission rate; `None` for a link that is never the bottleneck.
     pub rate: Option<Rate>,
-    /// Delivery opportunities instead of a rate, repeated for ever.
+    /// Delivery opportunities instead of a rate; the trace repeats for ever.
     pub trace: Option<RateTrace>,
-    /// Place in the trace, repeated for ever, at which the run begins; whole milliseconds.
+    /// Offset in the (repeating) trace at which the run begins; whole milliseconds.
     pub trace_offset: Span,
-    /// Grants in which the rate is used; needs a rate.
+    /// Grants in which the rate is available; they need a rate.
     pub grants: Option<GrantConfig>,
     /// Propagation delay.
     pub delay: Span,
@@ -22,11 +22,11 @@ pub struct PipeConfig {
     pub jitter: Jitter,
     /// Loss on the wire.
     pub loss: LossModel,
-    /// Probability that a packet that is not lost arrives twice, at the same instant.
+    /// Probability that a packet that is not lost arrives twice at the same instant.
     pub duplicate: f64,
     /// Probability that a packet arrives with a flipped bit, so that its receiver's checksum discards it.
     pub corrupt: f64,
-    /// Packets that are not delayed, and so overtake those that are.
+    /// Packets that are not delayed, and therefore overtake others.
     pub reorder: Reordering,
     /// Bytes that the transmitter adds to each packet (Ethernet preamble, header and gap: 38).
     pub overhead: u32,
@@ -34,16 +34,16 @@ pub struct PipeConfig {
     pub policer: Option<PolicerConfig>,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
-    /// Whether the queue is in the sending host. Its drops are then reported to a flow on the path at once, as those of
-    /// a network card; a tunnel's sockets do not report them.
+    /// Whether the queue is in the sending host. Its drops are then reported at once to a flow on the path, like those
+    /// of a network card. A tunnel's sockets do not report them.
     pub local: bool,
-    /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
+    /// Maximum number of packets in the wire's delay stage (netem's `limit`), or `None`.
     pub wire_limit: Option<u32>,
     /// Slots in which packets leave the wire.
     pub slot: Option<SlotConfig>,
 }
 
-/// No limit and no impairment, before a queue as an interface of Linux has it.
+/// No rate limit and no impairment, with the default queue of a Linux interface.
 impl Default for PipeConfig {
     fn default() -> Self {
         Self {
@@ -68,8 +68,8 @@ impl Default for PipeConfig {
 }
 
 impl PipeConfig {
-    /// The rate that the direction sustains for the first `span` of a run: its rate, or its trace's mean in that time, at most
-    /// its policer's; `None` without any of them.
+    /// The rate that the direction sustains for the first `span` of a run: its rate, or its trace's mean in that time,
+    /// limited by its policer's rate. `None` without any of them.
     #[must_use]
     pub fn sustained_rate(&self, span: Span) -> Option<Rate> {
         let begin = Instant::ZERO + self.trace_offset;
@@ -80,21 +80,21 @@ impl PipeConfig {
     }
 }
 
-/// Random delay of a wire, packet by packet.
+/// Random delay of a wire, drawn for each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Jitter {
-    /// How far it goes: the unit of the distribution.
+    /// The unit of the distribution.
     pub span: Span,
-    /// Its distribution.
+    /// The distribution.
     pub distribution: JitterDistribution,
-    /// Weight of the previous packet's draw in that of the next, 0 to 1 (netem's correlation, which narrows the
+    /// Weight of the previous packet's draw in the next one, 0 to 1 (netem's correlation, which narrows the
     /// distribution).
     pub correlation: f64,
-    /// Whether a packet with less delay overtakes those before it, as with netem without a rate.
+    /// Whether a packet with less delay overtakes earlier packets, as in netem without a rate.
     pub reorders: bool,
 }
 
-/// Uniform from zero to this, without reordering.
+/// Uniform from zero to the span, without reordering.
 impl From<Span> for Jitter {
     fn from(span: Span) -> Self {
         Self { span, ..Self::default() }
@@ -102,7 +102,7 @@ impl From<Span> for Jitter {
 }
 
 impl Jitter {
-    /// The greatest delay that it adds.
+    /// The largest delay that the jitter adds.
     #[must_use]
     pub fn max(&self) -> Span {
         match self.distribution {
@@ -118,25 +118,25 @@ pub enum JitterDistribution {
     /// Uniform from 0 to 1.
     #[default]
     Added,
-    /// Uniform from -1 to 1, as netem's without a table.
+    /// Uniform from -1 to 1, as in netem without a table.
     Uniform,
-    /// Normal with the standard deviation 1 (netem's `normal`).
+    /// Normal with standard deviation 1 (netem's `normal`).
     Normal,
-    /// Pareto's, with most packets early and few late by up to 4 (netem's `pareto`).
+    /// Pareto distribution: most packets are early, and few are late by up to 4 (netem's `pareto`).
     Pareto,
-    /// A quarter normal, three quarters Pareto's (netem's `paretonormal`).
+    /// A quarter normal and three quarters Pareto (netem's `paretonormal`).
     ParetoNormal,
 }
 
-/// Packets that skip the delay, as netem's `reorder SHARE CORRELATION gap GAP`.
+/// Packets that skip the delay, as in netem's `reorder SHARE CORRELATION gap GAP`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reordering {
-    /// Probability that a packet skips the delay, where the gap lets it.
+    /// Probability that a packet skips the delay, if the gap allows it.
     pub share: f64,
-    /// Weight of the previous draw in the next one, 0 to 1. As it narrows the distribution of the draws, fewer skip the
-    /// delay than `share` of less than a half says.
+    /// Weight of the previous draw in the next one, 0 to 1. It narrows the distribution of the draws, so that with a
+    /// `share` below one half fewer packets skip the delay than `share` says.
     pub correlation: f64,
-    /// Of so many packets in a row at most one skips the delay; at least 1.
+    /// Of this many packets in a row, at most one skips the delay; at least 1.
     pub gap: u32,
 }
 
@@ -153,39 +153,41 @@ impl From<f64> for Reordering {
     }
 }
 
-/// Slots in which packets leave the wire, as netem's `slot MIN MAX packets PACKETS bytes BYTES`: a slot carries so much, and
-/// then the next one opens after a time that is uniform between two.
+/// Slots in which packets leave the wire, as in netem's `slot MIN MAX packets PACKETS bytes BYTES`. A slot carries a
+/// limited number of packets and bytes. The next one opens after a time that is uniform between `min` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotConfig {
-    /// Least time from the end of a slot to the next one.
+    /// Minimum time from the end of a slot to the next one.
     pub min: Span,
-    /// Greatest time; at least `min`.
+    /// Maximum time from the end of a slot to the next one; at least `min`.
     pub max: Span,
-    /// Packets of a slot; at least 1.
+    /// Maximum number of packets per slot; at least 1.
     pub packets: Option<u32>,
-    /// Bytes after which a slot ends, with the packet that reaches them; at least 1.
+    /// Bytes after which a slot ends; the packet that reaches them is part of it. At least 1.
     pub bytes: Option<u64>,
 }
 
 /// A token-bucket policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerConfig {
-    /// Rate at which tokens come (RFC 2697's committed information rate).
+    /// Rate at which tokens are added (RFC 2697's committed information rate).
     pub rate: Rate,
-    /// Size of the bucket, bytes (RFC 2697's committed burst size); at first it is full.
+    /// Size of the bucket, bytes (RFC 2697's committed burst size). It is full at first.
     pub burst: u64,
 }
 
 /// Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantConfig {
-    /// Time between two grants, which come at its multiples; a grant carries what the rate carries in it. Above zero.
+    /// Time between two grants, which come at multiples of it; above zero. A grant carries as much as the rate does in
+    /// this time.
     pub period: Span,
     /// Time from the arrival of a packet at an idle device until a grant can carry it.
     pub request: Span,
 }
 
-/// A trace of delivery opportunities, as mahimahi has them: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
+/// A trace of delivery opportunities in mahimahi's format: at each instant, one packet of
+/// [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateTrace {
     /// Milliseconds since the trace's beginning, ascending, repeats allowed.
@@ -201,7 +203,7 @@ impl RateTrace {
     /// The longest period, milliseconds: a year.
     pub const MAX_PERIOD_MS: u64 = 366 * 86_400 * 1000;
 
-    /// Whether a link can follow it: a period of a year at most, and a mean rate of 1 bit/s at least.
+    /// Whether a link can follow the trace: its period is at most a year, and its mean rate at least 1 bit/s.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         (1..=Self::MAX_PERIOD_MS).contains(&self.period_ms) && self.mean_rate() >= Rate(1)
@@ -213,7 +215,7 @@ impl RateTrace {
         Rate::of(self.opportunities.len() as u64 * Self::OPPORTUNITY_BYTES, Span::from_millis(self.period_ms))
     }
 
-    /// Bytes that the opportunities from after time zero until `end` can carry, repetitions included.
+    /// Bytes that the opportunities after time zero and until `end` can carry, including repetitions.
     #[must_use]
     pub fn bytes_until(&self, end: Instant) -> u64 {
         let count = |millis: u64| self.opportunities.partition_point(|opportunity| *opportunity <= millis) as u64;
@@ -229,9 +231,9 @@ pub enum LossModel {
     /// No loss.
     #[default]
     None,
-    /// Each packet with this probability.
+    /// Each packet is lost with this probability.
     Random(f64),
-    /// Gilbert-Elliott: a good and a bad state, each packet first moves the state.
+    /// Gilbert-Elliott: a good and a bad state; each packet first changes the state.
     GilbertElliott {
         /// Probability of going from good to bad.
         to_bad: f64,
@@ -245,14 +247,14 @@ pub enum LossModel {
 }
 
 impl LossModel {
-    /// The share of packets that are lost in the long run, 0 to 1; of Gilbert-Elliott in the stationary distribution of
-    /// its states.
+    /// The fraction of packets lost in the long run, 0 to 1; for Gilbert-Elliott in the stationary distribution of its
+    /// states.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
             Self::None => 0.0,
             Self::Random(probability) => probability,
-            // The chain starts in the good state and never leaves it.
+            // The chain starts in the good state and stays there.
             Self::GilbertElliott { to_bad: 0.0, loss_good, .. } => loss_good,
             Self::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
                 (to_bad * loss_bad + to_good * loss_good) / (to_bad + to_good)
@@ -268,12 +270,12 @@ pub struct QueueConfig {
     pub limit: QueueLimit,
     /// The queueing discipline.
     pub discipline: QueueDiscipline,
-    /// Whether ECN-capable packets are marked where the discipline would drop them early.
+    /// Whether ECN-capable packets are marked when the discipline would drop them early.
     pub ecn: bool,
 }
 
 impl QueueConfig {
-    /// A queue with this discipline and everything else as in `tc`.
+    /// A queue with this discipline and `tc`'s defaults.
     #[must_use]
     pub const fn new(discipline: QueueDiscipline) -> Self {
         Self { limit: discipline.default_limit(), discipline, ecn: discipline.default_ecn() }
@@ -291,18 +293,18 @@ impl Default for QueueConfig {
 pub enum QueueLimit {
     /// Packets.
     Packets(u64),
-    /// Bytes, link overhead included.
+    /// Bytes, including link overhead.
     Bytes(u64),
-    /// Transmission time of the queue at the link's present rate.
+    /// Transmission time of the queue at the link's current rate.
     Time(Span),
 }
 
 /// Queue disciplines, named and parametrised as in `tc`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueDiscipline {
-    /// First in, first out; drops arriving packets while full.
+    /// First in, first out; arriving packets are dropped while the queue is full.
     DropTail,
-    /// First in, first out; drops the packets at the head while full (`pfifo_head_drop`).
+    /// First in, first out; packets at the head are dropped while the queue is full (`pfifo_head_drop`).
     DropHead,
     /// CoDel (RFC 8289).
     CoDel(CoDelConfig),
@@ -319,7 +321,7 @@ pub enum QueueDiscipline {
 }
 
 impl QueueDiscipline {
-    /// The default limit in `tc`: the discipline's, or `txqueuelen` of an interface. CAKE limits memory, at least to
+    /// The default limit in `tc`: the discipline's, or an interface's `txqueuelen`. CAKE limits memory, at least to
     /// this.
     #[must_use]
     pub const fn default_limit(&self) -> QueueLimit {
@@ -372,7 +374,7 @@ pub struct RedConfig {
     pub probability: f64,
     /// Weight of the newest sample in the average.
     pub weight: f64,
-    /// Whether packets that could be marked are dropped above `max` (`harddrop` of `tc-red`).
+    /// Whether ECN-capable packets are dropped above `max` instead of marked (`harddrop` of `tc-red`).
     pub hard_drop: bool,
 }
 
@@ -402,8 +404,8 @@ impl Default for PieConfig {
     }
 }
 
-/// Parameters of DualPI2; defaults of Linux 6.17 (`sch_dualpi2`), which are RFC 9332's (Appendix A.1) but for the
-/// scheduler and the step.
+/// Parameters of DualPI2. The defaults are those of Linux 6.17 (`sch_dualpi2`), which are RFC 9332's (Appendix A.1)
+/// except for the scheduler and the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Config {
     /// Target of the Classic queue's delay.
@@ -418,7 +420,7 @@ pub struct DualPi2Config {
     pub coupling_factor: f64,
     /// Delay of the L4S queue above which each of its packets is marked.
     pub step_thresh: Span,
-    /// Share of the rate that the Classic queue has beside a full L4S queue, 0 to 1.
+    /// Share of the rate that the Classic queue gets in competition with a full L4S queue, 0 to 1.
     pub classic_protection: f64,
 }
 
@@ -439,9 +441,9 @@ impl Default for DualPi2Config {
 /// Parameters of FQ-CoDel; defaults of RFC 8290, section 5.2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqCodelConfig {
-    /// Queues that flows are hashed into.
+    /// Number of queues to which flows are hashed.
     pub flows: u32,
-    /// Bytes that a flow may send each round.
+    /// Bytes that a flow may send per round.
     pub quantum: u32,
     /// CoDel of each queue.
     pub codel: CoDelConfig,
@@ -456,7 +458,7 @@ impl Default for FqCodelConfig {
 /// Parameters of CAKE; default of `tc-cake`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CakeConfig {
-    /// The round-trip time that the queue is tuned for.
+    /// The RTT for which the queue is tuned.
     pub rtt: Span,
 }
 

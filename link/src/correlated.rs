@@ -2,7 +2,7 @@
 
 use units::RngStream;
 
-/// Draws numbers from 0 to 1, each a weighted mean of a uniform one and the number before.
+/// Draws numbers from 0 to 1, each a weighted mean of a uniform one and the previous one.
 #[derive(Clone, Debug)]
 pub(super) struct Correlated {
     correlation: f64,

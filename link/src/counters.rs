@@ -12,13 +12,13 @@ pub struct LinkCounters {
     pub offered: u64,
     /// Packets delivered at the far end.
     pub delivered: u64,
-    /// Packets dropped by the policer or the queue: full, early, or because the delay stage was full.
+    /// Packets dropped by the policer, by the queue (full or early), or because the delay stage was full.
     pub dropped: u64,
     /// Packets lost on the wire, or because the link was down.
     pub lost: u64,
     /// Copies that the wire made, each counted when it is delivered.
     pub duplicated: u64,
-    /// Of the packets delivered, those with a flipped bit.
+    /// Number of delivered packets with a flipped bit.
     pub corrupted: u64,
     /// Packets marked CE.
     pub marked: u64,
@@ -27,13 +27,13 @@ pub struct LinkCounters {
     /// Start of transmission minus arrival at the queue, summed over the packets that the queue did not drop, ns.
     /// Counted when the start is decided: on arrival, or for CoDel at the start itself.
     pub queue_delay_total_ns: u64,
-    /// Time of the transmissions decided so far, ns; [`Pipe::busy_time`](super::Pipe::busy_time) leaves out the future
-    /// part.
+    /// Time of the transmissions decided so far, ns. [`Pipe::busy_time`](super::Pipe::busy_time) leaves out their
+    /// future part.
     pub busy_ns: u64,
 }
 
 impl LinkCounters {
-    /// Counts a transmission whose start is decided.
+    /// Counts a transmission whose start has been decided.
     #[inline]
     pub(super) fn count_transmission(&mut self, queue_delay: Span, serialisation_time: Span) {
         self.queue_delay_total_ns += queue_delay.0;

@@ -3,7 +3,7 @@
 //!
 //! Departures from the queue are computed at each call of the pipe's methods, each with its own instant, because only
 //! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty,
-//! or if packets may overtake those on it. At an instant at which a packet leaves the queue and another arrives, the
+//! or if packets may overtake those on it. If a packet leaves the queue and another arrives at the same instant, the
 //! departure comes first.
 //!
 //! The queueing discipline is a [`Qdisc`]: [`Fifo`], [`FairQueue`] or [`DualPi2`].
@@ -31,10 +31,10 @@ pub(super) struct DequeueAqm<P> {
 }
 
 impl<P: Packet> DequeueAqm<P> {
-    /// The queue of `config` at the transmitter of `egress`, from which it draws its hash seed.
+    /// The queue of `config` at the transmitter of `egress`. Its hash seed is drawn from the random stream of `egress`.
     ///
     /// # Panics
-    /// If the discipline is one of [`EnqueueAqm`](super::enqueue_aqm::EnqueueAqm).
+    /// If the discipline belongs to [`EnqueueAqm`](super::enqueue_aqm::EnqueueAqm).
     pub(super) fn new(config: QueueConfig, egress: &mut Egress<P>) -> Self {
         let (rate, ecn) = (egress.transmitter.rate(), config.ecn);
         let qdisc: Box<dyn Qdisc<P>> = match config.discipline {
@@ -96,7 +96,7 @@ impl<P: Packet> DequeueAqm<P> {
         self.qdisc.set_rate(rate);
     }
 
-    /// Lets the waiting packets wait until `until`. The packet in transmission leaves.
+    /// Holds the waiting packets until `until`. The packet in transmission leaves.
     pub(super) fn pause(&mut self, now: Instant, until: Instant, egress: &mut Egress<P>) {
         self.dequeue_until(now, egress);
         let from = egress.wire.departure_before(0).map_or(now, |departure| departure.max(now));

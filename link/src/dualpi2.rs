@@ -1,21 +1,22 @@
-//! DualPI2: a short queue for L4S packets beside one for all others, so coupled that flows of both get equal rates.
+//! DualPI2: a short queue for L4S packets and one for all others, coupled so that flows of both get equal rates.
 //!
 //! RFC 9332, Appendix A; names in brackets are the RFC's, those of parameters Linux's:
-//! - ECT(1) and CE go to the L4S queue, all else to the Classic one (section 2.5.1); one limit holds for both;
-//! - every `tupdate` a proportional-integral controller moves the base probability: `p' += alpha (delay - target) +
-//!   beta (delay - delay before)`, where the delay is the time that the older of the two heads has waited;
-//! - Classic packets are dropped, or marked if they are ECT(0), with `p_C = p'^2`, L4S packets marked with
-//!   `p_CL = k p'`: so `p_C = (p_CL / k)^2`, and a window `~ 1/sqrt(p_C)` matches one `~ 1/p_CL`;
-//! - an L4S packet that waited for longer than `step_thresh` is marked whatever `p'` is, unless it leaves less than a full
-//!   packet behind it \[`Th_len`\];
-//! - overload: from `k p' = 1` on, which is `p_C` = 25 % at k = 2 \[`p_Cmax`\], ECT(0) packets are dropped as those
-//!   that are not ECN-capable, and L4S packets too, with `p_C`; the others are marked (section 4.2.3);
-//! - the L4S queue goes first, until it has sent `1 - classic_protection` of the bytes for each `classic_protection` that
-//!   the Classic queue could have sent meanwhile (weighted round robin, section 4.2.2).
+//! - ECT(1) and CE go to the L4S queue, all other packets to the Classic one (section 2.5.1); they share one limit;
+//! - every `tupdate` a proportional-integral controller changes the base probability:
+//!   `p' += alpha (delay - target) + beta (delay - previous delay)`, where the delay is the longer of the waiting times
+//!   of the two heads;
+//! - Classic packets are dropped, or marked if they are ECT(0), with `p_C = p'^2`, and L4S packets are marked with
+//!   `p_CL = k p'`. Hence `p_C = (p_CL / k)^2`, and a window `~ 1/sqrt(p_C)` matches one `~ 1/p_CL`;
+//! - an L4S packet that waited for longer than `step_thresh` is marked, whatever `p'` is, unless less than a full
+//!   packet remains behind it \[`Th_len`\];
+//! - overload: from `k p' = 1` on, which is `p_C` = 25 % at k = 2 \[`p_Cmax`\], ECT(0) packets are dropped like those
+//!   that are not ECN-capable. L4S packets are dropped with `p_C`, too, and otherwise marked (section 4.2.3);
+//! - the L4S queue goes first, until it has sent `1 - classic_protection` of the bytes for each `classic_protection`
+//!   that the Classic queue could have sent in that time (weighted round robin, section 4.2.2).
 //!
-//! As in Linux and unlike in the appendix: one step in place of a ramp; weighted round robin in place of a time-shifted
-//! FIFO; the probabilities strike at random, where the appendix adds them up; nothing but the step signals while less
-//! than two full packets are left. Packets are dropped at departure (Linux `drop_dequeue`).
+//! As in Linux and unlike in the appendix, there is a step in place of a ramp, and weighted round robin in place of a
+//! time-shifted FIFO. Drops and marks are drawn at random, while the appendix adds up the probabilities. While less
+//! than two full packets are left, only the step signals. Packets are dropped at departure (Linux `drop_dequeue`).
 
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
@@ -28,7 +29,7 @@ use units::{Instant, RngStream, Span};
 /// A full packet with its Ethernet header, bytes.
 const FULL_PACKET: u64 = 1514;
 
-/// The two queues and what couples them.
+/// The two queues and the state that couples them.
 #[derive(Debug)]
 pub(super) struct DualPi2<P> {
     config: DualPi2Config,
@@ -49,7 +50,7 @@ struct BaseProbability {
     next_update: Instant,
 }
 
-/// What happens to the packet at a head.
+/// The action for the packet at the head of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Pass,
@@ -64,7 +65,7 @@ impl<P: Packet> DualPi2<P> {
         Self { config, classic: PacketQueue::default(), l4s: PacketQueue::default(), base, credit: 0.0 }
     }
 
-    /// Performs the updates that were due by `now`; nothing has left or joined the queues since the last one.
+    /// Performs the updates that were due by `now`. No packet has left or joined the queues since the last update.
     fn update_until(&mut self, now: Instant) {
         while self.base.next_update <= now {
             let at = self.base.next_update;
@@ -82,7 +83,7 @@ impl<P: Packet> DualPi2<P> {
         [&self.classic, &self.l4s].into_iter().filter_map(|queue| queue.head().map(|head| head.arrived)).min()
     }
 
-    /// Removes the head of the queue whose turn it is, and whether that is the L4S queue.
+    /// Removes the head of the queue whose turn it is. Returns the packet, and whether that queue is the L4S queue.
     fn pop(&mut self) -> Option<(QueuedPacket<P>, bool)> {
         let (is_l4s, other_waits) = match (self.l4s.is_empty(), self.classic.is_empty()) {
             (false, false) => (self.credit <= 0.0, true),
@@ -115,7 +116,7 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
-/// Whether an event of probability `p^2` comes about.
+/// Draws an event of probability `p^2`.
 fn strikes_squared(p: f64, rng: &mut RngStream) -> bool {
     p > 0.0 && rng.chance(p) && rng.chance(p)
 }

@@ -18,7 +18,7 @@ pub(super) struct Egress<P> {
     impairments: Option<Impairments>,
     pub(super) rng: RngStream,
     pub(super) counters: LinkCounters,
-    /// Packets dropped or lost that the driver has not taken yet.
+    /// Packets dropped or lost that the driver has not yet taken.
     pub(super) discarded: Vec<P>,
 }
 
@@ -35,8 +35,8 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Sends a packet of `size` bytes (with overhead) that is available since `available_at`, after all before it.
-    /// Returns the start of its transmission and its verdict. A packet that is lost is transmitted too.
+    /// Sends a packet of `size` bytes (with overhead) that has been available since `available_at`, after all earlier
+    /// packets. Returns the start of its transmission and its verdict. A packet that is lost is transmitted, too.
     #[inline]
     pub(super) fn send(&mut self, available_at: Instant, packet: P, size: u64) -> (Instant, Verdict) {
         let Transmission { start, departure, .. } = self.transmit(available_at, size);
@@ -49,7 +49,7 @@ impl<P: Packet> Egress<P> {
         (start, verdict)
     }
 
-    /// As [`send`](Self::send), without impairments; but a packet that arrives before `horizon` has left the pipe.
+    /// As [`send`](Self::send), without impairments. A packet that arrives before `horizon` leaves the pipe at once.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -64,13 +64,13 @@ impl<P: Packet> Egress<P> {
         (start, forwarded.map_or(Forwarded::Enqueued(verdict), |(packet, arrival)| self.deliver(packet, arrival)))
     }
 
-    /// Whether there is but a rate and a delay: no loss, jitter, limit or impairment.
+    /// Whether there are only a rate and a delay, without loss, jitter, limit or impairment.
     pub(super) fn is_plain(&self) -> bool {
         let has_rate = matches!(self.transmitter, Transmitter::Rate(_));
         has_rate && self.loss.is_none() && self.impairments.is_none() && self.wire.is_plain()
     }
 
-    /// Transmits a packet, available since `available_at`, of a [plain](Self::is_plain) egress.
+    /// Transmits a packet that has been available since `available_at` through a [plain](Self::is_plain) egress.
     #[inline(always)]
     pub(super) fn transmit_plain(&mut self, available_at: Instant, transmission: &Transmission, arrival: Instant) {
         let Transmission { start, departure, serialisation_time } = *transmission;
@@ -159,8 +159,8 @@ impl<P: Packet> Egress<P> {
         Some(packet)
     }
 
-    /// Takes the link down: packets on the wire are lost, transmissions are cancelled. `waiting`: sizes of the packets
-    /// whose transmission had not begun.
+    /// Takes the link down: packets on the wire are lost, and transmissions are cancelled. `waiting` has the sizes of
+    /// the packets whose transmission has not begun.
     pub(super) fn take_down(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.remaining_busy_time(now, waiting).0;
         for packet in self.wire.clear() {

@@ -1,8 +1,9 @@
 //! A queue that decides on arrival (drop-tail, RED): transmission and propagation in one event.
 //!
 //! A packet's departure and its arrival at the far end are known when it is accepted, so it goes to the wire at once,
-//! and the one pending event is the arrival of the wire's head. Of waiting packets only start times and sizes are kept,
-//! updated at each call. At an instant at which a transmission starts and a packet arrives, the start comes first.
+//! and the only pending event is the arrival of the wire's head. Only start times and sizes of waiting packets are
+//! kept, and they are updated at each call. If a transmission starts and a packet arrives at the same instant, the
+//! start comes first.
 
 use super::aqm::EnqueueAction;
 use super::egress::Egress;
@@ -57,7 +58,7 @@ impl EnqueueAqm {
         verdict
     }
 
-    /// As [`enqueue`](Self::enqueue); but a packet that arrives before `horizon` has left the pipe.
+    /// As [`enqueue`](Self::enqueue). A packet that arrives before `horizon` leaves the pipe at once.
     #[inline]
     pub(super) fn forward<P: Packet>(
         &mut self,
@@ -75,13 +76,13 @@ impl EnqueueAqm {
         forwarded
     }
 
-    /// Whether the queue drops nothing but what has no room.
+    /// Whether the queue drops only packets for which it has no room.
     pub(super) fn is_drop_tail(&self) -> bool {
         self.red.is_none()
     }
 
-    /// The transmission of a packet of `size` bytes that joins a [drop-tail](Self::is_drop_tail) queue now; none if there is no
-    /// room.
+    /// The transmission of a packet of `size` bytes that joins a [drop-tail](Self::is_drop_tail) queue now; `None` if
+    /// there is no room.
     #[inline(always)]
     pub(super) fn next_transmission(&mut self, now: Instant, size: u64, rate: &mut FixedRate) -> Option<Transmission> {
         self.dequeue_until(now);
@@ -95,7 +96,7 @@ impl EnqueueAqm {
         self.passes_red(now, packet, egress) && self.has_room(now, size, egress)
     }
 
-    /// A packet waits until its transmission starts.
+    /// Adds a packet that waits until its transmission starts.
     #[inline(always)]
     pub(super) fn wait_until(&mut self, start: Instant, now: Instant, size: u64) {
         if start > now {
@@ -128,18 +129,18 @@ impl EnqueueAqm {
         self.waiting.iter().map(|waiting| waiting.size)
     }
 
-    /// Reschedules the waiting packets at a new rate. The packet in transmission keeps the old one.
+    /// Reschedules the waiting packets at a new rate. The packet in transmission keeps the previous one.
     pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
         self.reschedule(now, egress, |transmitter, from| transmitter.set_rate(rate, from));
         self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
     }
 
-    /// Lets the waiting packets wait until `until`. The packet in transmission leaves.
+    /// Holds the waiting packets until `until`. The packet in transmission leaves.
     pub(super) fn pause<P: Packet>(&mut self, now: Instant, until: Instant, egress: &mut Egress<P>) {
         self.reschedule(now, egress, |transmitter, from| transmitter.pause(from, until));
     }
 
-    /// Reschedules the waiting packets for a transmitter that `change` changes from an instant on.
+    /// Reschedules the waiting packets after `change` has changed the transmitter.
     fn reschedule<P: Packet>(
         &mut self,
         now: Instant,
@@ -173,7 +174,7 @@ impl EnqueueAqm {
         self.bytes = 0;
     }
 
-    /// Whether a packet may be accepted: the transmitter is idle, or the queue has room.
+    /// Whether the queue accepts a packet: the transmitter is idle, or the queue has room.
     #[inline]
     fn has_room<P: Packet>(&self, now: Instant, size: u64, egress: &Egress<P>) -> bool {
         egress.transmitter.idle_at() <= now || self.limit.has_room_for(self.waiting.len(), self.bytes, size)

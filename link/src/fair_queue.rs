@@ -1,15 +1,16 @@
 //! A queue for each flow, served by deficit round robin with new and old flows (DRR++), as in FQ-CoDel and CAKE.
 //!
-//! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*,
-//! and new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends
-//! less than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new
-//! becomes old first, so that no flow stays new for ever. When the queue is full, the flow queue with most bytes loses
-//! packets from its head. Everything else is dropped or marked by the [`HeadDropAqm`] of each flow queue.
+//! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*.
+//! New queues go first until they have sent a `quantum`; then they are *old* and take turns. A flow that sends less
+//! than a quantum per round therefore never waits for the backlogs of others. An empty queue leaves the lists. If it
+//! was new, it first becomes old, so that no flow stays new for ever. When the queue is full, the flow queue with the
+//! most bytes loses packets from its head. All other drops and marks are made by the [`HeadDropAqm`] of each flow
+//! queue.
 //!
-//! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only
-//! when nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links. Not
-//! modelled of CAKE: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes its
-//! place), and that an empty queue does not become old.
+//! CAKE differs as follows ([`FairConfig::CAKE`]). Its hash is eight-way set-associative, so that flows share a queue
+//! only if nine of them fall into one set. Overflow drops one packet at a time, and the quantum shrinks on slow links.
+//! These parts of CAKE are not modelled: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the
+//! link's own rate takes its place), and that an empty queue does not become old.
 
 use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
@@ -24,13 +25,13 @@ use units::{Instant, Rate};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairConfig {
     queues: usize,
-    /// Queues of a set, in any of which a flow of the set may be. Divides `queues`.
+    /// Number of queues in a set; a flow of the set may be in any of them. It divides `queues`.
     ways: usize,
-    /// Packets dropped at once on overflow, at most; half of the queue's bytes is enough.
+    /// Maximum number of packets dropped at once on overflow; dropping ends when half of the queue's bytes are dropped.
     drop_batch: u32,
-    /// Bytes that a flow queue may send in a round.
+    /// Bytes that a flow queue may send per round.
     quantum: u64,
-    /// The quantum is at most what the link sends in a 4096th of a second, but 300 bytes at least.
+    /// Whether the quantum is limited to the bytes that the link sends in a 4096th of a second, but at least 300 bytes.
     adapts_quantum: bool,
 }
 
@@ -68,7 +69,7 @@ impl FairConfig {
         Self { queues: flows as usize, ways: 1, drop_batch: 64, quantum: u64::from(quantum), adapts_quantum: false }
     }
 
-    /// CAKE of Linux 6.1.
+    /// CAKE in Linux 6.1.
     pub(super) const CAKE: Self = Self { queues: 1024, ways: 8, drop_batch: 1, quantum: 1514, adapts_quantum: true };
 
     fn quantum(&self, rate: Option<Rate>) -> i64 {
@@ -79,7 +80,7 @@ impl FairConfig {
 }
 
 impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
-    /// Empty queues with `aqm` at the head of each; `seed` is that of the hash.
+    /// Empty queues, each with a copy of `aqm` at its head; `seed` is the seed of the hash.
     pub(super) fn new(config: FairConfig, aqm: &A, rate: Option<Rate>, seed: u64) -> Self {
         let mut aqm = aqm.clone();
         aqm.set_rate(rate);
@@ -99,9 +100,8 @@ impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
         }
     }
 
-    /// The index of a flow's queue: the one in its set that the flow has already, or an unused one; else that of
-    /// another flow, which shares it (in Linux the new flow takes it over, and the other one may get yet another
-    /// queue).
+    /// The index of a flow's queue: the one in its set that the flow already has, or an unused one. Otherwise it shares
+    /// the queue of another flow (in Linux the new flow takes over the queue, and the other flow may get another one).
     fn classify(&mut self, flow: u16) -> usize {
         let hash = splitmix64_mix(self.seed ^ u64::from(flow));
         let hashed_index = (hash % self.config.queues as u64) as usize;
@@ -118,7 +118,7 @@ impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
         }
     }
 
-    /// Drops from the head of the flow queue with most bytes (Linux `fq_codel_drop`); returns its index.
+    /// Drops from the head of the flow queue with the most bytes (Linux `fq_codel_drop`). Returns its index.
     fn drop_from_longest(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<usize> {
         let backlog_bytes = |index: usize| self.flows[index].packets.bytes();
         let longer =
@@ -138,7 +138,7 @@ impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
         (count > 0).then_some(longest)
     }
 
-    /// The next packet of a flow queue after its active queue management.
+    /// The next packet that a flow queue delivers after its active queue management.
     fn dequeue_flow(&mut self, now: Instant, index: usize, egress: &mut Egress<P>) -> Option<QueuedPacket<P>> {
         let flow = &mut self.flows[index];
         let (packets, bytes) = (flow.packets.packets(), flow.packets.bytes());
@@ -167,7 +167,7 @@ impl<P: Packet, A: HeadDropAqm> Qdisc<P> for FairQueue<P, A> {
         let mut verdict = Verdict::Accepted;
         while limit.is_some_and(|limit| !limit.allows(self.packets, self.bytes)) {
             let dropped_from = self.drop_from_longest(now, egress);
-            // The packet is the last of its flow queue: it was dropped only if nothing is left.
+            // The packet is the last in its flow queue: it was dropped only if nothing is left.
             if dropped_from == Some(index) && self.flows[index].packets.is_empty() {
                 verdict = Verdict::Dropped;
             }
@@ -222,7 +222,7 @@ impl<P: Packet, A: HeadDropAqm> Qdisc<P> for FairQueue<P, A> {
         (self.packets > 0).then_some(self.last_arrival)
     }
 
-    /// Removes all flow queues from the lists, as they are empty.
+    /// Removes all flow queues from the lists, because they are empty.
     fn on_idle(&mut self, now: Instant) {
         for index in self.new_flows.drain(..).chain(self.old_flows.drain(..)) {
             self.flows[index].aqm.on_empty(now);

@@ -1,5 +1,5 @@
-//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival, or dropping its head when
-//! full.
+//! One queue for all flows, managed at one end: CoDel at departure, PIE on arrival, or drops from the head when the
+//! queue is full.
 
 use super::aqm::{EnqueueAction, HeadDropAqm, SharedBacklog};
 use super::codel::CoDel;
@@ -25,8 +25,8 @@ pub(super) struct Fifo<P> {
 pub(super) enum Aqm {
     CoDel(CoDel),
     Pie(Pie),
-    /// Drop from front (Lakshman, Neidhardt, Ott 1996): the newest packets stay, and the loss shows a queue's length
-    /// sooner.
+    /// Drop from front (Lakshman, Neidhardt, Ott 1996): the newest packets stay, and the sender notices a loss earlier
+    /// by the length of the queue.
     DropHead,
 }
 
@@ -35,7 +35,7 @@ impl<P> Fifo<P> {
         Self { queue: PacketQueue::default(), aqm, max_packet: 0 }
     }
 
-    /// Drops packets at the head until one of `size` bytes has room, if that can be.
+    /// Drops packets at the head until one of `size` bytes has room, if possible.
     fn make_room(&mut self, size: u64, limit: &EffectiveLimit, egress: &mut Egress<P>)
     where
         P: Packet,

@@ -1,11 +1,11 @@
 //! A cellular uplink: packets leave in grants, after a request.
 //!
-//! After LTE's uplink scheduling (3GPP TS 36.321, sections 5.4.4 and 5.4.5; 5G's in TS 38.321 is alike): a device with
-//! nothing to send has no grant. The first packet makes it send a scheduling request; what takes `request` is the wait
-//! for that, the base station's answer and the device's preparation. Grants come at multiples of `period`. Each carries
-//! what the rate carries in a period, of the packets that were waiting *before* its instant, all at once; the rest of a
-//! packet that exceeds it goes with the next. A device that still has data at a grant says so in it (buffer status
-//! report) and gets the next grant without a request.
+//! This follows LTE's uplink scheduling (3GPP TS 36.321, sections 5.4.4 and 5.4.5; 5G's in TS 38.321 is alike). A
+//! device with nothing to send has no grant. Its first packet makes it send a scheduling request. `request` covers the
+//! wait for that, the base station's answer and the device's preparation. Grants come at multiples of `period`. Each
+//! carries at once as much as the rate does in a period, of packets that were waiting *before* its instant. The rest of
+//! a packet that exceeds it goes with the next grant. A device that still has data at a grant reports that in it
+//! (buffer status report) and gets the next grant without a request.
 
 use crate::config::GrantConfig;
 use units::{Instant, Rate, Span};
@@ -18,7 +18,7 @@ pub(super) struct GrantCursor {
     /// The grant in use, and the bytes that it can still carry.
     instant: Instant,
     bytes_left: u64,
-    /// The grant after it, where the packets that it is for are not known yet.
+    /// The next grant, if it is not yet known for which packets it is.
     next: Option<Instant>,
 }
 
@@ -37,13 +37,13 @@ impl GrantCursor {
         self.instant
     }
 
-    /// Time at which a packet can leave that is available since `available_at`.
+    /// Time at which a packet that has been available since `available_at` can leave.
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         if self.has_bytes_left(available_at) { self.instant } else { self.grant_for(available_at) }
     }
 
-    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte
-    /// leave.
+    /// Carries a packet that has been available since `available_at`. Returns the times at which its first and its last
+    /// byte leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
             self.begin(self.grant_for(available_at));
@@ -57,24 +57,25 @@ impl GrantCursor {
         (start, self.instant)
     }
 
-    /// Requests the grant for a packet that waits since `available_at`, whichever packet it will carry.
+    /// Requests the grant for a packet that has been waiting since `available_at`, whichever packet the grant will
+    /// carry.
     pub(super) fn request(&mut self, available_at: Instant) {
         if !self.has_bytes_left(available_at) {
             self.next = Some(self.grant_for(available_at));
         }
     }
 
-    /// Forgets the grants to come.
+    /// Forgets future grants.
     pub(super) fn reset(&mut self) {
         (self.instant, self.bytes_left, self.next) = (Instant::ZERO, 0, None);
     }
 
-    /// Whether the grant in use has room for a packet that is available since `available_at`.
+    /// Whether the grant in use has room for a packet that has been available since `available_at`.
     fn has_bytes_left(&self, available_at: Instant) -> bool {
         self.bytes_left > 0 && self.instant > available_at
     }
 
-    /// The grant after the one in use: without a request if the packet was waiting at that.
+    /// The grant after the one in use; it needs no request if the packet was already waiting then.
     fn grant_for(&self, available_at: Instant) -> Instant {
         if let Some(next) = self.next.filter(|next| *next > available_at) {
             return next;

@@ -24,12 +24,12 @@ pub(super) struct Impairment {
     pub(super) has_copy: bool,
     /// The copy arrives with a flipped bit.
     pub(super) is_copy_corrupted: bool,
-    /// The packet is not delayed: it arrives when it has left the transmitter.
+    /// The packet is not delayed: it arrives as soon as it has left the transmitter.
     pub(super) skips_delay: bool,
 }
 
 impl Impairments {
-    /// The impairments of `config`; none if it has none.
+    /// The impairments of `config`; `None` if it has none.
     pub(super) fn new(config: &PipeConfig) -> Option<Self> {
         let PipeConfig { duplicate, corrupt, reorder, .. } = *config;
         let is_impaired = duplicate > 0.0 || corrupt > 0.0 || reorder.share > 0.0;

@@ -5,15 +5,15 @@ use crate::correlated::Correlated;
 use std::sync::LazyLock;
 use units::{RngStream, Span};
 
-/// Entries of a table of quantiles, as many as `tc` loads.
+/// Entries of a quantile table, as many as `tc` loads.
 const ENTRIES: usize = 4096;
-/// The limit of what a table's 16 bits hold, in units of the jitter.
+/// The largest value that a table's 16 bits can hold, in units of the jitter.
 const LIMIT: f64 = 32_767.0 / 8192.0;
 
-/// Quantiles of the standard normal distribution, each at the middle of its share.
+/// Quantiles of the standard normal distribution, each at the middle of its interval of probability.
 static NORMAL: LazyLock<Vec<f64>> = LazyLock::new(|| (0..ENTRIES).map(|k| normal_quantile(share(k))).collect());
 
-/// Draws the jitter of one packet after another.
+/// Draws the jitter of successive packets.
 #[derive(Clone, Debug)]
 pub(super) struct JitterSource {
     jitter: Jitter,
@@ -25,7 +25,7 @@ impl JitterSource {
         Self { jitter, draws: Correlated::new(jitter.correlation) }
     }
 
-    /// Whether there is none.
+    /// Whether there is no jitter.
     #[inline]
     pub(super) fn is_none(&self) -> bool {
         self.jitter.span == Span::ZERO
@@ -36,7 +36,7 @@ impl JitterSource {
         self.jitter.reorders && !self.is_none()
     }
 
-    /// The delay of the next packet, with `delay` as that without jitter; at least zero.
+    /// The delay of the next packet; at least zero. `delay` is the delay without jitter.
     #[inline]
     pub(super) fn delay(&mut self, delay: Span, rng: &mut RngStream) -> Span {
         let Jitter { span, distribution, correlation, .. } = self.jitter;
@@ -57,7 +57,7 @@ impl JitterSource {
     }
 }
 
-/// The middle of an entry's share.
+/// The middle of an entry's interval of probability.
 fn share(entry: usize) -> f64 {
     (entry as f64 + 0.5) / ENTRIES as f64
 }
@@ -73,7 +73,8 @@ fn quantile(distribution: JitterDistribution, share: f64) -> f64 {
     }
 }
 
-/// Pareto's distribution of exponent 3, less its mean 3/2 and divided by its variance 3/4, as in the tables of iproute2.
+/// The Pareto distribution with exponent 3, minus its mean 3/2 and divided by its variance 3/4, as in iproute2's
+/// tables.
 fn pareto(share: f64) -> f64 {
     ((libm::pow(1.0 - share, -1.0 / 3.0) - 1.5) / 0.75).min(LIMIT)
 }

@@ -1,9 +1,8 @@
 //! Links: queues, transmitters and wires.
 //!
 //! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_aqm`) or at departure
-//! (`dequeue_aqm`), with one queue (`fifo`), one for each flow (`fair_queue`) or two that are coupled (`dualpi2`); the
-//! rest is one file a concept.
-//! [`CoDelState`] is CoDel alone, for queues of other crates.
+//! (`dequeue_aqm`). There is one queue (`fifo`), one for each flow (`fair_queue`), or two coupled ones (`dualpi2`).
+//! Each remaining file holds one concept. [`CoDelState`] is CoDel alone, for queues of other crates.
 
 mod aqm;
 mod cobalt;

@@ -5,8 +5,8 @@ use units::Rate;
 
 /// A queue's limit in packets and bytes.
 ///
-/// Waiting packets count, the one in transmission does not: in Linux it has left the queueing discipline for the
-/// driver. As in `pfifo` and `bfifo` the arriving packet counts, and a queue filled exactly is not too full.
+/// Waiting packets count, but not the packet in transmission: in Linux it has left the queueing discipline for the
+/// driver. As in `pfifo` and `bfifo`, the arriving packet counts, and an exactly full queue is within the limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EffectiveLimit {
     packets: u64,
@@ -14,7 +14,7 @@ pub(super) struct EffectiveLimit {
 }
 
 impl EffectiveLimit {
-    /// `limit` at a link of this rate; a limit in time is none at a link without rate.
+    /// The effect of `limit` at this rate. A limit in time has no effect on a link without a rate.
     pub(super) fn new(limit: QueueLimit, rate: Option<Rate>) -> Self {
         match (limit, rate) {
             (QueueLimit::Packets(packets), _) => Self { packets, bytes: u64::MAX },

@@ -1,4 +1,4 @@
-//! Packets lost on the wire.
+//! Packet loss on the wire.
 
 use crate::config::LossModel;
 use units::RngStream;
@@ -7,7 +7,7 @@ use units::RngStream;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossState {
     model: LossModel,
-    /// Gilbert-Elliott: whether the state is the bad one. The first state is the good one, as in netem.
+    /// Gilbert-Elliott: whether the state is the bad one. The initial state is good, as in netem.
     in_bad_state: bool,
 }
 
@@ -16,7 +16,7 @@ impl LossState {
         Self { model, in_bad_state: false }
     }
 
-    /// Whether no packet is lost.
+    /// Whether the model loses no packets.
     pub(super) fn is_none(&self) -> bool {
         matches!(self.model, LossModel::None)
     }

@@ -1,9 +1,9 @@
-//! The interface of packets, and the verdict on one that is enqueued.
+//! The interface of packets, and the verdict on an enqueued packet.
 
 use std::fmt::Debug;
 use units::Instant;
 
-/// Properties of a packet that a pipe uses.
+/// The properties of a packet that a pipe uses.
 pub trait Packet: Debug + Send + Sized + 'static {
     /// Size from the IP header on, bytes.
     fn bytes(&self) -> u32;
@@ -11,15 +11,15 @@ pub trait Packet: Debug + Send + Sized + 'static {
     fn flow(&self) -> u16;
     /// The ECN field.
     fn ecn(&self) -> EcnField;
-    /// Whether the packet is ECN-capable, so that a mark can stand in for a drop.
+    /// Whether the packet is ECN-capable, so that it can be marked instead of dropped.
     fn ecn_capable(&self) -> bool {
         self.ecn() != EcnField::NotEct
     }
     /// Sets CE (RFC 3168).
     fn mark(&mut self);
-    /// A copy of the packet, for a wire that duplicates. It leaves the pipe before the packet itself.
+    /// A copy of the packet, for a wire that duplicates. The copy leaves the pipe before the packet itself.
     fn duplicate(&mut self) -> Self;
-    /// Flips a bit: the packet still crosses its path, and its receiver's checksum discards it.
+    /// Flips a bit. The packet still crosses its path, and its receiver's checksum discards it.
     fn corrupt(&mut self);
 }
 
@@ -47,7 +47,7 @@ impl EcnField {
         }
     }
 
-    /// Whether a queue for L4S classifies the packet as such: ECT(1), and CE, as it may have been ECT(1) (RFC 9331,
+    /// Whether an L4S queue classifies the packet as L4S: ECT(1), and CE, because it may have been ECT(1) (RFC 9331,
     /// section 5.1).
     #[must_use]
     pub const fn is_l4s(self) -> bool {
@@ -58,15 +58,15 @@ impl EcnField {
 /// The verdict on a packet enqueued in a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The packet is in the pipe. A queue that decides at departure, and the wire behind it, may still drop it.
+    /// The packet is in the pipe. A queue that decides at departure, or the wire, may still drop it.
     Accepted,
-    /// The queue dropped the packet, or the delay stage's limit did.
+    /// The queue dropped the packet, or the delay stage was full.
     Dropped,
     /// The wire lost the packet, or the link is down.
     Lost,
 }
 
-/// What became of a packet that a pipe was to forward.
+/// The result of forwarding a packet through a pipe.
 #[derive(Debug)]
 pub enum Forwarded<P> {
     /// It has left the pipe, and arrives at the far end at this time.

@@ -1,19 +1,20 @@
-//! PIE: drop on arrival with a probability that a proportional-integral controller sets by the delay.
+//! PIE: drop on arrival with a probability that a proportional-integral controller adjusts to the delay.
 //!
 //! RFC 8033; names in brackets are the RFC's:
-//! - every `tupdate` (section 4.2): `p += f(p) (alpha (delay - target) + beta (delay - delay before))`, `f` the table
-//!   of [`tuning`], so that a small `p` moves in small steps; from `p` = 10 % on by at most 2 points at once
-//!   (section 5.5); without delay twice in a row, `p *= 0.98`;
-//! - the delay is that of the packet that left last, by its time stamps (section 4.3, the second way, and Linux's
-//!   default); zero if it left the queue empty. No departure rate is estimated (section 5.2);
+//! - every `tupdate` (section 4.2): `p += f(p) (alpha (delay - target) + beta (delay - previous delay))`, where `f` is
+//!   the table of [`tuning`], so that a small `p` moves in small steps. From `p` = 10 % on, an update adds at most 2
+//!   percentage points (section 5.5). If there is no delay twice in a row, `p *= 0.98`;
+//! - the delay is that of the last packet to leave, by its timestamps (section 4.3, the second method, and Linux's
+//!   default); it is zero if that packet left the queue empty. No departure rate is estimated (section 5.2);
 //! - no early drop while the burst allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
 //!   20 %, nor with two packets or less (section 4.1);
-//! - drops are spread (section 5.4): none before the probabilities since the last one add up to 0.85, and one at 8.5 at
-//!   the latest. So the share that is dropped is less than `p`: about `p / 1.85` where `p` is small;
-//! - with ECN, marks instead of drops as long as `p` is at most 10 % (section 5.1).
+//! - drops are spread (section 5.4): there is no drop before the probabilities since the last drop add up to 0.85, and
+//!   a drop at 8.5 at the latest. The fraction of dropped packets is therefore below `p`: about `p / 1.85` if `p` is
+//!   small;
+//! - with ECN, packets are marked instead of dropped while `p` is at most 10 % (section 5.1).
 //!
-//! As in Linux, and beyond the RFC, `p` grows by another 2 points at each update with more than 250 ms of delay. Unlike
-//! in Linux the burst allowance is consumed by time, as the RFC has it, not by departures.
+//! As in Linux, and beyond the RFC, `p` grows by another 2 percentage points at each update with more than 250 ms of
+//! delay. Unlike in Linux, the burst allowance is consumed by time, as in the RFC, not by departures.
 
 use super::aqm::EnqueueAction;
 use crate::config::PieConfig;
@@ -25,7 +26,7 @@ const MAX_BURST: Span = Span::from_millis(150);
 const MIN_BACKLOG_BYTES: u64 = 2 * 1514;
 /// Probability up to which packets are marked instead of dropped.
 const MAX_MARK_PROBABILITY: f64 = 0.1;
-/// The greatest increase in an update from 10 % on, and the extra increase above [`HIGH_DELAY`].
+/// The largest increase per update from 10 % on, and the extra increase above [`HIGH_DELAY`].
 const MAX_STEP: f64 = 0.02;
 /// Delay above which the probability grows faster (Linux).
 const HIGH_DELAY: Span = Span::from_millis(250);
@@ -39,7 +40,7 @@ pub(super) struct Pie {
     probability: f64,
     /// Probabilities since the last drop \[`accu_prob_`\].
     accu_prob: f64,
-    /// Delay of the packet that left last \[`current_qdelay`\].
+    /// Delay of the last packet to leave \[`current_qdelay`\].
     qdelay: Span,
     /// `qdelay` at the last update.
     qdelay_old: Span,
@@ -62,8 +63,8 @@ impl Pie {
         }
     }
 
-    /// The action for a packet that arrives at `now` while `bytes` wait; [`EnqueueAction::MarkOrDrop`] if it is to be
-    /// marked.
+    /// The action for a packet that arrives at `now` while `bytes` wait. It is [`EnqueueAction::MarkOrDrop`] if the
+    /// packet should be marked.
     pub(super) fn enqueue(
         &mut self,
         now: Instant,
@@ -145,7 +146,7 @@ impl Pie {
     }
 }
 
-/// Factor of a step at drop probability `p` (RFC 8033, section 4.2).
+/// The factor of a step at drop probability `p` (RFC 8033, section 4.2).
 fn tuning(p: f64) -> f64 {
     match p {
         p if p < 0.000_001 => 1.0 / 2048.0,

@@ -6,13 +6,13 @@
 //!                                               duplicates, bit errors, reordering)
 //! ```
 //!
-//! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it; the driver reads
-//! it after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet leaves the pipe once, and so do
-//! copies of it: by [`Pipe::dequeue_arrived`] at the far end, or by [`Pipe::take_discarded`]. Whether and when a packet
-//! arrives is computed as early as possible: with a queue that decides on arrival a packet takes one event in all.
+//! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it. The driver reads
+//! it after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet and each copy leaves the pipe
+//! once: by [`Pipe::dequeue_arrived`] at the far end, or by [`Pipe::take_discarded`]. Whether and when a packet arrives
+//! is computed as early as possible. With a queue that decides on arrival, a packet takes only one event.
 //!
-//! A pipe draws from one random stream: the seed of the flows' hash, where there is one, then in the order of the
-//! packets early drop, wire loss, impairments, jitter.
+//! A pipe draws from one random stream. The seed of the flows' hash, if any, is first. Then come, in the order of the
+//! packets, early drop, wire loss, impairments and jitter.
 
 use crate::config::{LossModel, PipeConfig, QueueDiscipline};
 use crate::counters::LinkCounters;
@@ -30,12 +30,12 @@ use units::{Instant, Rate, RngStream, Span};
 #[derive(Debug)]
 pub struct Pipe<P> {
     is_up: bool,
-    /// Link overhead of each packet, bytes.
+    /// Link overhead per packet, bytes.
     overhead: u64,
     policer: Option<Policer>,
     queue: Queue<P>,
     egress: Egress<P>,
-    /// Whether the pipe is only a drop-tail queue, a rate and a delay, as most are: packets take the short way.
+    /// Whether the pipe is only a drop-tail queue, a rate and a delay, as most are. Packets then take the fast path.
     is_plain: bool,
 }
 
@@ -46,7 +46,8 @@ enum Queue<P> {
 }
 
 impl<P: Packet> Pipe<P> {
-    /// An empty pipe with its random stream. The rate must not be zero (a link [pauses](Self::pause)), nor the trace empty.
+    /// An empty pipe with its random stream. The rate must not be zero (see [`pause`](Self::pause)), nor the trace
+    /// empty.
     #[must_use]
     pub fn new(config: &PipeConfig, rng: RngStream) -> Self {
         let mut egress = Egress::new(config, rng);
@@ -63,14 +64,15 @@ impl<P: Packet> Pipe<P> {
         pipe
     }
 
-    /// Called when anything has changed that decides how packets go.
+    /// Updates `is_plain`. It is called after every change that affects how packets pass.
     fn find_plain(&mut self) {
         let is_drop_tail = matches!(&self.queue, Queue::EnqueueAqm(queue) if queue.is_drop_tail());
         self.is_plain = self.is_up && self.policer.is_none() && is_drop_tail && self.egress.is_plain();
     }
 
-    /// Transmits a packet of a plain pipe that arrives at the far end before `horizon`; returns its departure and arrival.
-    /// None if the queue is full, the packet arrives later or the pipe is not plain: nothing has changed then.
+    /// Transmits a packet of a plain pipe that arrives at the far end before `horizon`. Returns its departure and
+    /// arrival. If the queue is full, the packet arrives later or the pipe is not plain, it returns `None` and changes
+    /// nothing.
     #[inline(always)]
     fn transmit_plain(&mut self, now: Instant, bytes: u32, horizon: Instant) -> Option<(Instant, Instant)> {
         let (true, Queue::EnqueueAqm(queue), Transmitter::Rate(rate)) =
@@ -89,8 +91,8 @@ impl<P: Packet> Pipe<P> {
         Some((transmission.departure, arrival))
     }
 
-    /// As [`forward`](Self::forward), for a packet of so many bytes that is only to be delayed: its arrival. None if there is
-    /// more to decide: nothing has changed then.
+    /// As [`forward`](Self::forward), for a packet of `bytes` that is only delayed. Returns its arrival. If there is
+    /// more to decide, it returns `None` and changes nothing.
     #[inline(always)]
     pub fn forward_plain(&mut self, now: Instant, bytes: u32, horizon: Instant) -> Option<Instant> {
         let (_, arrival) = self.transmit_plain(now, bytes, horizon)?;
@@ -98,7 +100,7 @@ impl<P: Packet> Pipe<P> {
         Some(arrival)
     }
 
-    /// Enqueues a packet. One that is not accepted is among the [discarded](Self::take_discarded) ones.
+    /// Enqueues a packet. A packet that is not accepted is among the [discarded](Self::take_discarded) ones.
     #[inline(always)]
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Verdict {
         match self.transmit_plain(now, packet.bytes(), Instant::NEVER) {
@@ -110,7 +112,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// As [`enqueue`](Self::enqueue), whatever the pipe does to packets.
+    /// As [`enqueue`](Self::enqueue), for any pipe.
     #[inline(never)]
     fn enqueue_any(&mut self, now: Instant, packet: P) -> Verdict {
         match self.admit(now, packet) {
@@ -128,22 +130,23 @@ impl<P: Packet> Pipe<P> {
         self.decides_on_arrival() && !self.egress.is_impaired()
     }
 
-    /// When the packet that was enqueued last has been transmitted, if that is [decided on arrival](Self::decides_on_arrival).
+    /// Time at which the last enqueued packet has been transmitted, if that is [decided on
+    /// arrival](Self::decides_on_arrival).
     #[must_use]
     pub fn last_departure(&self) -> Option<Instant> {
         self.decides_on_arrival().then(|| self.egress.transmitter.idle_at())
     }
 
-    /// Whether packets may be enqueued as soon as the time at which they will be is known: nothing happens in the queue
-    /// between them.
+    /// Whether packets may be enqueued ahead of time, as soon as their time is known, because nothing happens in the
+    /// queue between them.
     #[must_use]
     pub fn decides_on_arrival(&self) -> bool {
         matches!(self.queue, Queue::EnqueueAqm(_))
     }
 
-    /// As [`enqueue`](Self::enqueue), of a pipe that [forwards](Self::forwards): a packet that arrives at the far end before
-    /// `horizon` leaves the pipe now, with the time at which it arrives. No other method may be called for a time before
-    /// its arrival but those that enqueue, and `horizon` must not become less.
+    /// As [`enqueue`](Self::enqueue), for a pipe that [forwards](Self::forwards). A packet that arrives at the far end
+    /// before `horizon` leaves the pipe now, and its arrival time is returned. Before that time, only methods that
+    /// enqueue may be called, and `horizon` must not decrease.
     pub fn forward(&mut self, now: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
@@ -154,8 +157,8 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Takes the first packet in flight that arrives before `horizon`, and its arrival, out of a pipe that
-    /// [forwards](Self::forwards).
+    /// Removes the first packet in flight that arrives before `horizon` from a pipe that [forwards](Self::forwards).
+    /// Returns it with its arrival time.
     pub fn forward_first(&mut self, horizon: Instant) -> Option<(P, Instant)> {
         self.egress.forward_first(horizon)
     }
@@ -192,8 +195,8 @@ impl<P: Packet> Pipe<P> {
         arrival
     }
 
-    /// Removes the packet that has arrived at the far end by `now`. There may be another one, if
-    /// [`next_event_at`](Self::next_event_at) is still `now`; there is none if the event was that of a lost packet, or
+    /// Removes a packet that has arrived at the far end by `now`. There may be another one if
+    /// [`next_event_at`](Self::next_event_at) is still `now`. There is none if the event was that of a lost packet, or
     /// of a packet that left the queue while the wire was empty.
     #[inline]
     pub fn dequeue_arrived(&mut self, now: Instant) -> Option<P> {
@@ -216,8 +219,9 @@ impl<P: Packet> Pipe<P> {
         self.egress.discarded.pop()
     }
 
-    /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the old
-    /// rate. Which waiting packets will be lost, on the wire or at a full delay stage, does not change.
+    /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the
+    /// previous rate. The decisions which waiting packets are lost, on the wire or at a full delay stage, do not
+    /// change.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.settle_busy_time(now);
         match &mut self.queue {
@@ -227,8 +231,8 @@ impl<P: Packet> Pipe<P> {
         self.find_plain();
     }
 
-    /// A rate of zero to `until`, inclusive, or to the next [`set_rate`](Self::set_rate): the packet in transmission leaves,
-    /// the others wait, and arriving ones join them as long as the queue has room.
+    /// Sets the rate to zero until `until`, inclusive, or until the next [`set_rate`](Self::set_rate). The packet in
+    /// transmission leaves. The others wait, and arriving packets join them while the queue has room.
     pub fn pause(&mut self, now: Instant, until: Instant) {
         let until = until + Span(1);
         self.settle_busy_time(now);
@@ -239,7 +243,8 @@ impl<P: Packet> Pipe<P> {
         self.find_plain();
     }
 
-    /// Busy time at a trace's mean rate becomes time: the share of what the trace could carry until now that did leave.
+    /// Converts busy time at a trace's mean rate to real time: the elapsed time times the used fraction of the capacity
+    /// so far.
     fn settle_busy_time(&mut self, now: Instant) {
         let full = self.egress.transmitter.full_busy_time(now).0.max(1);
         let busy = self.busy_time(now).0;
@@ -279,8 +284,8 @@ impl<P: Packet> Pipe<P> {
         self.backlog().packets
     }
 
-    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them
-    /// has begun, or of the next one where how many it takes is not known yet.
+    /// Time at which the queue will be shorter than `limit` packets: now, or when enough transmissions have begun. If
+    /// their number is not known yet, it is the time of the next one.
     pub fn queue_room_at(&mut self, now: Instant, limit: u64) -> Instant {
         self.dequeue_until(now);
         if self.backlog().packets < limit {
@@ -299,10 +304,10 @@ impl<P: Packet> Pipe<P> {
         self.backlog().bytes
     }
 
-    /// Queueing delay of a packet that arrives now, behind all packets of the queue (also with a queue for each flow),
-    /// if none of them is dropped. On a link with a trace or grants: the time to the opportunity of the last packet in
-    /// the queue, or, where that is not known yet (a queue that decides at departure), the time that the queue takes at
-    /// the mean rate.
+    /// Queueing delay of a packet that arrives now behind all packets of the queue (also with a queue for each flow),
+    /// if none of them is dropped. On a link with a trace or grants it is the time to the opportunity of the last
+    /// packet in the queue. If that is not known yet (a queue that decides at departure), it is the time that the queue
+    /// takes at the mean rate.
     pub fn queue_delay(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
         let transmitter_backlog = self.egress.transmitter.idle_at().since(now);
@@ -312,16 +317,16 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Utilisation until `end`, 0 to 1: the share of the time in which the transmitter was busy; on a link with a trace or grants
-    /// the bytes that left, of what it could have carried.
+    /// Utilisation until `end`, 0 to 1: the fraction of time in which the transmitter was busy. On a link with a trace
+    /// or grants, it is the bytes that left divided by the bytes that could have left.
     pub fn utilisation(&mut self, end: Instant) -> f64 {
         let full = self.egress.transmitter.full_busy_time(end);
-        // A packet that has left in part counts whole.
+        // A packet that has partly left counts in full.
         (self.busy_time(end).0 as f64 / full.0.max(1) as f64).min(1.0)
     }
 
-    /// Total time that the transmitter was busy until `now`; on a link with a trace or grants the time that the bytes
-    /// would have taken at the mean rate.
+    /// Total time that the transmitter was busy until `now`. On a link with a trace or grants, it is the time that the
+    /// bytes would have taken at the mean rate.
     pub fn busy_time(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
         let remaining = match &self.queue {
@@ -331,8 +336,8 @@ impl<P: Packet> Pipe<P> {
         Span(self.egress.counters.busy_ns).saturating_sub(remaining)
     }
 
-    /// Bytes, link overhead included, that could be transmitted after `from`, until `to`, if the link does not change;
-    /// `None` for a link without a limit.
+    /// Bytes, including link overhead, that could be transmitted after `from` and until `to` if the link does not
+    /// change; `None` for a link without a limit.
     pub fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
         if self.is_up { self.egress.transmitter.bytes_between(from, to) } else { Some(0) }
     }

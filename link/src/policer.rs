@@ -1,14 +1,14 @@
-//! A policer: drops what exceeds a token bucket, and queues nothing.
+//! A policer: it drops packets that exceed a token bucket, and queues nothing.
 //!
-//! RFC 2697 (a single rate three color marker) with an excess burst of zero, red packets dropped, as
-//! `tc police rate R burst B conform-exceed drop`: the bucket holds at most `burst` tokens of one byte, which come at
-//! `rate`; a packet passes if there are as many as it has bytes, and takes them. So in any time `t` no more than
-//! `burst + rate x t` bytes pass.
+//! RFC 2697 (a single rate three color marker) with an excess burst of zero and red packets dropped, as in
+//! `tc police rate R burst B conform-exceed drop`. The bucket holds at most `burst` tokens of one byte, which are added
+//! at `rate`. A packet passes if there are as many tokens as it has bytes, and takes them. Hence at most
+//! `burst + rate x t` bytes pass in any time `t`.
 
 use crate::config::PolicerConfig;
 use units::Instant;
 
-/// A token of one byte: what one bit a second brings in a nanosecond, this often.
+/// The parts of a token of one byte. A rate of 1 bit/s adds one part per nanosecond.
 const TOKEN: u128 = 8_000_000_000;
 
 /// A token bucket.

@@ -9,22 +9,22 @@ use units::{Instant, Rate};
 
 /// A queueing discipline that decides at departure.
 pub(super) trait Qdisc<P: Packet>: Debug + Send {
-    /// Enqueues a packet, or drops it or others. `limit` is `None` where queue and transmitter are idle, so that the
+    /// Enqueues a packet, or drops it or others. `limit` is `None` if queue and transmitter are idle, so that the
     /// packet does not wait.
     fn enqueue(&mut self, packet: QueuedPacket<P>, limit: Option<&EffectiveLimit>, egress: &mut Egress<P>) -> Verdict;
 
-    /// Removes the packet that leaves at `now`, and drops those before it that have to be dropped.
+    /// Removes the packet that leaves at `now`, and drops packets before it as necessary.
     fn dequeue(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<QueuedPacket<P>>;
 
-    /// Removes a packet that a link going down loses, past the active queue management.
+    /// Removes a packet without active queue management, when the link goes down.
     fn remove_head(&mut self) -> Option<QueuedPacket<P>>;
 
     fn backlog(&self) -> Backlog;
 
-    /// Arrival of a packet in the queue, no matter which: each arrived after the transmitter became busy.
+    /// Arrival time of any packet in the queue: each arrived after the transmitter became busy.
     fn head_arrival(&self) -> Option<Instant>;
 
-    /// Called if the queue was empty at `now`, when the transmitter became free.
+    /// Called if the queue was empty at `now`, when the transmitter became idle.
     fn on_idle(&mut self, _now: Instant) {}
 
     /// Called when the link's rate has changed.

@@ -1,16 +1,16 @@
-//! Random early detection: drop before the queue is full, the likelier the longer it has been.
+//! Random early detection: drop before the queue is full, with a probability that grows with its average length.
 //!
 //! S. Floyd, V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2:
 //!
-//! - average: `avg += w (q - avg)` on every arrival; after an idle time as if `m` packets had met an empty queue,
+//! - average: `avg += w (q - avg)` on every arrival. After an idle time it is as if `m` packets had met an empty queue:
 //!   `avg *= (1 - w)^m`, `m` = idle time / transmission time of a typical packet;
 //! - between the thresholds: `p_b = p (avg - min) / (max - min)`, and `p_a = p_b / (1 - count p_b)`, which
 //!   spreads the early drops evenly: the gap between two is uniform in `1 .. 1/p_b - 1` packets;
 //! - from `max` on every packet is dropped (not "gentle").
 //!
-//! The queue is measured in bytes; the drop probability does not depend on a packet's size. An early drop becomes a
-//! mark where the queue uses ECN; above `max` packets are dropped all the same, unless `hard_drop` is off: then each is
-//! marked, and the queue's limit alone drops (`tc-red` without `harddrop`).
+//! The queue is measured in bytes; the drop probability does not depend on a packet's size. If the queue uses ECN, an
+//! early drop becomes a mark. Above `max` packets are still dropped, unless `hard_drop` is off. Each is then marked,
+//! and only the queue's limit drops (`tc-red` without `harddrop`).
 
 use super::aqm::EnqueueAction;
 use crate::config::RedConfig;
@@ -38,8 +38,8 @@ impl Red {
         Self { min: min as f64, max: max as f64, probability, weight, hard_drop, average: 0.0, count: None }
     }
 
-    /// Action for a packet that arrives while `bytes` wait; `idle` is the time that queue and transmitter have been
-    /// idle, and the link's rate.
+    /// The action for a packet that arrives while `bytes` wait. `idle` is how long queue and transmitter have been
+    /// idle, with the link's rate; `None` if they are busy.
     pub(super) fn enqueue(
         &mut self,
         bytes: u64,

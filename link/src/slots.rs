@@ -1,17 +1,17 @@
-//! Slots in which packets leave the wire, as `tc-netem`(8) has them.
+//! Slots in which packets leave the wire, as in `tc-netem`(8).
 
 use crate::config::SlotConfig;
 use units::{Instant, RngStream, Span};
 
-/// The slot of now, or the next one.
+/// The current slot, or the next one.
 #[derive(Debug)]
 pub(super) struct Slots {
     config: SlotConfig,
-    /// Time from which on packets may leave.
+    /// Time from which packets may leave.
     pub(super) opens_at: Instant,
     packets_left: u32,
     bytes_left: u64,
-    /// A stream of its own: when packets leave does not depend on when others are drawn for.
+    /// A separate stream, so that the draws of slots do not depend on those for packets.
     rng: RngStream,
 }
 
@@ -22,7 +22,7 @@ impl Slots {
         slots
     }
 
-    /// Counts a packet that leaves at `now`; after the last of a slot the next slot is drawn.
+    /// Counts a packet that leaves at `now`. After the last packet of a slot, the next slot is drawn.
     pub(super) fn count(&mut self, now: Instant, bytes: u32) {
         self.packets_left -= 1;
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(bytes));

@@ -1,13 +1,13 @@
 //! Delivery opportunities instead of a rate, as mahimahi's `mm-link` replays them.
 //!
-//! Each opportunity carries up to 1500 bytes of the packets that were waiting *before* its instant. Several small
-//! packets share one opportunity; the rest of a packet that exceeds one goes with the next. An opportunity that finds
-//! nothing to carry, or not enough, is wasted.
+//! Each opportunity carries up to 1500 bytes of packets that were waiting *before* its instant. Several small packets
+//! share one opportunity, and the rest of a packet that exceeds one goes with the next. Capacity of an opportunity that
+//! is not used is lost.
 
 use crate::config::RateTrace;
 use units::{Instant, Rate, Span};
 
-/// Bytes one opportunity carries.
+/// Bytes that one opportunity carries.
 const OPPORTUNITY_BYTES: u64 = RateTrace::OPPORTUNITY_BYTES;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -15,7 +15,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct TraceCursor {
     trace: RateTrace,
-    /// Place in the trace, repeated for ever, at time zero.
+    /// Offset in the (repeating) trace at time zero.
     offset: Span,
     mean_rate: Rate,
     /// The opportunity in use, and the bytes it can still carry.
@@ -33,7 +33,7 @@ struct Opportunity {
 }
 
 impl TraceCursor {
-    /// A cursor at time zero, which is the place `offset` of the trace.
+    /// A cursor at time zero, which corresponds to `offset` in the trace.
     pub(super) fn new(trace: RateTrace, offset: Span) -> Self {
         assert!(!trace.opportunities.is_empty() && trace.period_ms > 0, "an empty trace never carries anything");
         let first = first_after(&trace, Instant::ZERO + offset);
@@ -62,13 +62,13 @@ impl TraceCursor {
         self.trace.bytes_until(to + self.offset) - self.trace.bytes_until(from + self.offset)
     }
 
-    /// Time at which the first byte of a packet that is available since `available_at` can leave.
+    /// Time at which the first byte of a packet that has been available since `available_at` can leave.
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         if self.has_bytes_left(available_at) { self.instant } else { self.instant_of(self.first_after(available_at)) }
     }
 
-    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte
-    /// leave.
+    /// Carries a packet that has been available since `available_at`. Returns the times at which its first and its last
+    /// byte leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
             self.start_opportunity(self.first_after(available_at));
@@ -82,7 +82,7 @@ impl TraceCursor {
         (start, self.instant)
     }
 
-    /// Whether the opportunity in use has room for a packet that is available since `available_at`.
+    /// Whether the opportunity in use has room for a packet that has been available since `available_at`.
     fn has_bytes_left(&self, available_at: Instant) -> bool {
         self.bytes_left > 0 && self.instant > available_at
     }
@@ -114,7 +114,7 @@ impl TraceCursor {
     }
 }
 
-/// The first opportunity later than the place `place` of a trace, repeated for ever.
+/// The first opportunity later than `place` in a trace that repeats for ever.
 fn first_after(trace: &RateTrace, place: Instant) -> Opportunity {
     let (repetition, offset_ms) = (place.as_millis() / trace.period_ms, place.as_millis() % trace.period_ms);
     match trace.opportunities.partition_point(|millis| *millis <= offset_ms) {

@@ -58,8 +58,8 @@ impl Transmitter {
         }
     }
 
-    /// The busy time, in the units of [`Transmission::serialisation_time`], of a transmitter that was busy from the beginning
-    /// until `end`: with a trace, the time that the bytes it could carry until then take at its mean rate.
+    /// The busy time, in the units of [`Transmission::serialisation_time`], of a transmitter that was busy from the
+    /// start until `end`. With a trace, it is the time that the bytes that could have left take at the mean rate.
     pub(super) fn full_busy_time(&self, end: Instant) -> Span {
         match self {
             Self::Trace(cursor) => cursor.mean_rate().time_for(cursor.bytes_between(Instant::ZERO, end)),
@@ -78,7 +78,7 @@ impl Transmitter {
         }
     }
 
-    /// Time at which the transmission of a packet would start that is available since `available_at`.
+    /// Time at which the transmission of a packet that has been available since `available_at` would start.
     #[inline]
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         match self {
@@ -89,7 +89,7 @@ impl Transmitter {
         }
     }
 
-    /// Transmits a packet that is available since `available_at`, after all before it.
+    /// Transmits a packet that has been available since `available_at`, after all earlier packets.
     #[inline]
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         match self {
@@ -108,22 +108,22 @@ impl Transmitter {
         }
     }
 
-    /// Called when a packet waits since `available_at` that another one may overtake: the transmitter requests its
-    /// grant.
+    /// Called when a packet that another one may overtake has been waiting since `available_at`: the transmitter
+    /// requests its grant.
     pub(super) fn request(&mut self, available_at: Instant) {
         if let Self::Grants(cursor) = self {
             cursor.request(available_at);
         }
     }
 
-    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace, grants or an
-    /// unlimited transmitter into one with a rate.
+    /// Sets the rate from `from` on, when the packet in transmission has left. A trace, grants or an unlimited
+    /// transmitter become a transmitter with a rate.
     pub(super) fn set_rate(&mut self, rate: Rate, from: Instant) {
         let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { from };
         *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, from) });
     }
 
-    /// Begins no transmission from `from`, when the packet in transmission has left, until `until`. The rate stays; a
+    /// Starts no transmission from `from`, when the packet in transmission has left, until `until`. The rate stays. A
     /// trace, grants or an unlimited transmitter get one, as by [`set_rate`](Self::set_rate).
     pub(super) fn pause(&mut self, from: Instant, until: Instant) {
         let rate = self.rate().unwrap_or(Rate(u64::MAX));
@@ -146,8 +146,8 @@ impl Transmitter {
         }
     }
 
-    /// Busy time after `now` of the transmissions decided so far. `waiting`: sizes of the packets whose transmission
-    /// has not begun.
+    /// Busy time after `now` of the transmissions decided so far. `waiting` has the sizes of the packets whose
+    /// transmission has not begun.
     pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Unlimited => Span::ZERO,
@@ -158,18 +158,18 @@ impl Transmitter {
     }
 }
 
-/// A transmitter at a rate, which sends bit after bit.
+/// A transmitter with a rate, which sends continuously.
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     rate: Rate,
-    /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former
-    /// trace.
+    /// Time at which the rate takes effect. It is in the future while a packet leaves at the opportunities of a
+    /// previous trace.
     effective_from: Instant,
     /// End of a [pause](Transmitter::pause), or time zero.
     resumes_at: Instant,
     /// Time at which all packets accepted so far have been transmitted.
     pub(super) idle_at: Instant,
-    /// The last two packet sizes and their transmission times: saves the division for almost every packet.
+    /// The last two packet sizes and their transmission times, which saves the division for almost every packet.
     cached_times: [(u64, Span); 2],
 }
 
@@ -180,7 +180,7 @@ impl FixedRate {
         Self { rate, effective_from: Instant::ZERO, resumes_at: Instant::ZERO, idle_at, cached_times }
     }
 
-    /// Transmits a packet that is available since `available_at`, after all before it.
+    /// Transmits a packet that has been available since `available_at`, after all earlier packets.
     #[inline]
     fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         let transmission = self.next(available_at, bytes);
@@ -188,7 +188,7 @@ impl FixedRate {
         transmission
     }
 
-    /// The transmission of a packet that is available since `available_at`.
+    /// The transmission of a packet that has been available since `available_at`.
     #[inline(always)]
     pub(super) fn next(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         let (start, serialisation_time) = (self.idle_at.max(available_at), self.time_for(bytes));

@@ -1,4 +1,4 @@
-//! The wire: packets that have left the transmitter, or are scheduled to, in flight to the far end.
+//! The wire: packets in flight to the far end. They have left the transmitter, or are scheduled to leave it.
 
 use crate::config::PipeConfig;
 use crate::counters::LinkCounters;
@@ -12,18 +12,19 @@ use units::{Instant, RngStream, Span};
 
 /// Packets in flight, in the order in which they were sent.
 ///
-/// The far end gets packets in that order: jitter, or a delay that gets shorter, lets one catch up with its predecessor
-/// but not overtake it. Only those that skip the delay, and all where jitter reorders, arrive at a time of their own.
+/// The far end gets packets in that order: jitter, or a delay that gets shorter, lets a packet catch up with its
+/// predecessor but not overtake it. Only packets that skip the delay, and all packets if jitter reorders, arrive
+/// independently.
 #[derive(Debug)]
 pub(super) struct Wire<P> {
     delay: Span,
     jitter: JitterSource,
     packets: VecDeque<WirePacket<P>>,
-    /// Whether packets have impairments or overtake; without, none of `first_number` and `overtaking` is kept.
+    /// Whether packets have impairments or overtake. Otherwise `first_number` and `overtaking` are not used.
     is_impaired: bool,
     /// Number of the first of `packets`.
     first_number: u64,
-    /// Arrivals and numbers of the packets in flight that may overtake others, the earliest first.
+    /// Arrivals and numbers of the packets in flight that may overtake others, earliest first.
     overtaking: BinaryHeap<Reverse<(Instant, u64)>>,
     /// Time at which the last packet sent so far arrives.
     pub(super) last_arrival: Instant,
@@ -34,15 +35,15 @@ pub(super) struct Wire<P> {
 #[derive(Debug)]
 struct WirePacket<P> {
     departure: Instant,
-    /// Arrival in order; a packet that may overtake arrives earlier, and leaves an empty place until then.
+    /// Arrival in order. A packet that may overtake arrives earlier, and leaves an empty place until then.
     arrival: Instant,
-    /// `None` for a packet that is transmitted but lost, or has arrived without delay.
+    /// `None` for a packet that is transmitted but lost, or that has arrived without delay.
     packet: Option<P>,
     impairment: Impairment,
 }
 
 impl<P: Packet> WirePacket<P> {
-    /// Takes the packet's copy if there is one, otherwise the packet.
+    /// Takes the packet's copy if there is one, and otherwise the packet.
     fn take(&mut self, counters: &mut LinkCounters) -> Option<P> {
         let mut is_corrupted = self.impairment.is_corrupted;
         let mut taken = if std::mem::take(&mut self.impairment.has_copy) && self.packet.is_some() {
@@ -60,7 +61,7 @@ impl<P: Packet> WirePacket<P> {
     }
 }
 
-/// The delay stage's limit: arrivals of the packets in it, in order.
+/// The delay stage's limit: the arrivals of the packets in it, in order.
 #[derive(Debug)]
 struct DelayStage {
     limit: usize,
@@ -97,13 +98,13 @@ impl<P: Packet> Wire<P> {
         in_order.min(overtaking).max(opens_at)
     }
 
-    /// Whether the delay stage is full at `departure`; called in the order of departures.
+    /// Whether the delay stage is full at `departure`. It must be called in the order of departures.
     #[inline]
     pub(super) fn is_full(&mut self, departure: Instant) -> bool {
         self.delay_stage.as_mut().is_some_and(|delay_stage| delay_stage.is_full(departure))
     }
 
-    /// Adds a packet that leaves the transmitter at `departure`; `None` for one that is lost.
+    /// Adds a packet that leaves the transmitter at `departure`; `None` for a lost one.
     #[inline]
     pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, impairment: Impairment, rng: &mut RngStream) {
         let number = packet.is_some().then_some(self.first_number + self.packets.len() as u64);
@@ -111,8 +112,8 @@ impl<P: Packet> Wire<P> {
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment });
     }
 
-    /// As [`send`](Self::send), without impairment; but a packet that arrives before `horizon` is returned with its
-    /// arrival, and is not in flight here.
+    /// As [`send`](Self::send), without impairment. A packet that arrives before `horizon` is returned with its
+    /// arrival, and is not added.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -146,7 +147,7 @@ impl<P: Packet> Wire<P> {
         self.jitter.reorders()
     }
 
-    /// Whether there is but a delay.
+    /// Whether the wire only adds a delay.
     pub(super) fn is_plain(&self) -> bool {
         self.jitter.is_none() && self.delay_stage.is_none() && !self.is_impaired
     }
@@ -157,7 +158,8 @@ impl<P: Packet> Wire<P> {
         (departure + self.delay).max(self.last_arrival)
     }
 
-    /// Removes the first packet that arrives before `horizon`; returns it with its arrival. Only without impairments.
+    /// Removes the first packet that arrives before `horizon`, and returns it with its arrival. Without impairments
+    /// only.
     pub(super) fn take_before(&mut self, horizon: Instant) -> Option<(P, Instant)> {
         while self.packets.front()?.arrival < horizon {
             let first = self.packets.pop_front()?;
@@ -210,7 +212,7 @@ impl<P: Packet> Wire<P> {
         self.first_number += 1;
     }
 
-    /// Packets that will arrive, those that wait for the transmitter included.
+    /// Packets that will arrive, including those that wait for the transmitter.
     pub(super) fn packets_in_flight(&self) -> u64 {
         self.packets.iter().filter(|packet| packet.packet.is_some()).count() as u64
     }
@@ -237,7 +239,8 @@ impl<P: Packet> Wire<P> {
         self.redraw_arrivals(now, rng);
     }
 
-    /// Gives the last packets new departures, all after `now`, and every packet that departs after `now` a new arrival.
+    /// Sets new departures, all after `now`, for the last packets, and new arrivals for every packet that departs after
+    /// `now`.
     pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], rng: &mut RngStream) {
         let first = self.packets.len() - departures.len();
         for (packet, departure) in self.packets.range_mut(first..).zip(departures) {
@@ -246,7 +249,7 @@ impl<P: Packet> Wire<P> {
         self.redraw_arrivals(now, rng);
     }
 
-    /// Draws the jitter of packets that depart after `now` again: still uniform and independent.
+    /// Draws the jitter of packets that depart after `now` again, still uniform and independent.
     fn redraw_arrivals(&mut self, now: Instant, rng: &mut RngStream) {
         let first = self.packets.partition_point(|packet| packet.departure <= now);
         self.last_arrival = if first == 0 { Instant::ZERO } else { self.packets[first - 1].arrival };
@@ -267,7 +270,7 @@ impl<P: Packet> Wire<P> {
         }
     }
 
-    /// Arrival in order of a packet, with its number; none if it is lost.
+    /// Arrival in order of a packet, with its number; `None` if it is lost.
     #[inline]
     fn arrival_of(
         &mut self,
@@ -295,7 +298,7 @@ impl<P: Packet> Wire<P> {
 }
 
 impl DelayStage {
-    /// Adds a packet; nearly always it is the last.
+    /// Adds a packet. Nearly always it is the last one.
     fn push(&mut self, arrival: Instant) {
         let index = self.arrivals.iter().rposition(|other| *other <= arrival).map_or(0, |last| last + 1);
         self.arrivals.insert(index, arrival);

@@ -1,31 +1,31 @@
-//! What a hostile peer sends in its session: each attack is a sequence of bodies of sealed datagrams.
+//! Attacks by a hostile peer within its session. Each attack is a sequence of bodies of sealed datagrams.
 
 use units::RngStream;
 use wire::checksum::Sum;
 use wire::frame::{Ack, AckRanges, DataHeader, Frame, PathState};
 
-/// Bytes of a body that every path carries.
+/// Size of a body that every path carries, bytes.
 const BODY_BYTES: usize = 1150;
-/// Ordered streams.
+/// Number of ordered streams.
 const STREAMS: u64 = 240;
 
 /// An attack by a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// Packets whose virtio_net_hdr has the checksum completed over their source address, so that it becomes another
-    /// peer's.
+    /// Packets whose virtio_net_hdr makes the receiver complete a checksum over their source address, which turns it
+    /// into another peer's.
     ForeignSource,
     /// Packets with their own source and a virtio_net_hdr that the kernel refuses.
     RefusedOffload,
-    /// Single bytes, as far ahead in their streams as is accepted.
+    /// Single bytes, as far ahead in their streams as the receiver accepts.
     FarAhead,
-    /// Single bytes with a missing one between each two.
+    /// Single bytes with a missing byte between every two.
     EverySecond,
-    /// First fragments of inner packets whose rest never comes.
+    /// First fragments of inner packets, without the remaining fragments.
     Incomplete,
-    /// As many pings as fit.
+    /// As many pings as fit in a body.
     Pings,
-    /// As many acknowledgements as fit, of whatever was sent.
+    /// As many acknowledgements as fit in a body, for arbitrary packets.
     Acks,
     /// Frames that open, degrade and remove all paths in turn.
     Paths,
@@ -53,8 +53,8 @@ impl Attack {
         Self::Random,
     ];
 
-    /// The path and the body of datagram `k`. `own` and `foreign` are the attacker's and another peer's inner address,
-    /// `target` the victim's.
+    /// The path and the body of datagram `k`. `own` and `foreign` are the inner addresses of the attacker and of
+    /// another peer, `target` that of the victim.
     #[must_use]
     pub fn datagram(self, k: u64, inner: &InnerAddresses, rng: &mut RngStream) -> (u8, Vec<u8>) {
         let data = |stream: u64, sequence: u64, first: bool, last: bool, fragment: &[u8]| {
@@ -100,18 +100,18 @@ pub struct InnerAddresses {
     pub foreign: [u8; 4],
     /// The victim's.
     pub target: [u8; 4],
-    /// The UDP port of the victim that listens.
+    /// The UDP port on which the victim listens.
     pub port: u16,
 }
 
 impl InnerAddresses {
-    /// A UDP datagram without a checksum whose source is the attacker's, and behind whose virtio_net_hdr the checksum is
-    /// to be completed over bytes 14 and 15: the result makes the source the foreign one.
+    /// A UDP datagram from the attacker, without a checksum. Its virtio_net_hdr asks for the checksum to be completed
+    /// over bytes 14 and 15, which turns the source into the foreign address.
     fn with_checksum_over_source(&self) -> Vec<u8> {
         let mut packet = self.udp(self.foreign);
         packet[12..16].copy_from_slice(&self.own);
-        // The sum of everything from byte 14 on, with the last word free to choose: its complement is to be the foreign
-        // address' low half.
+        // The checksum covers everything from byte 14 on, and the last word is free to choose: the complement of the
+        // sum must be the low half of the foreign address.
         let last = packet.len() - 2;
         packet[last..].fill(0);
         let wanted = u16::from_be_bytes([self.foreign[2], self.foreign[3]]);
@@ -131,7 +131,7 @@ impl InnerAddresses {
         bytes
     }
 
-    /// A UDP datagram from an address, with a correct header checksum of IPv4 and none of UDP.
+    /// A UDP datagram from an address, with a correct IPv4 header checksum and no UDP checksum.
     fn udp(&self, source: [u8; 4]) -> Vec<u8> {
         let payload = b"foreign!";
         let udp_len = 8 + payload.len() as u16;
@@ -149,7 +149,7 @@ impl InnerAddresses {
     }
 }
 
-/// As many frames as fit a body.
+/// As many frames as fit in a body.
 fn frames(mut frame: impl FnMut() -> Frame) -> Vec<u8> {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! A peer that the other end has configured, which shakes hands as it should and then sends anything.
+//! A peer that the other end has configured. It performs a correct handshake and then sends arbitrary datagrams.
 
 use seal::{
     Entropy, HandshakeConfig, HandshakeMessage, Opened, PACKET_NUMBER_SPACES, PeerId, PrivateKey, PublicKey,
@@ -35,19 +35,19 @@ impl HostilePeer {
         Self { device, peer, next_packet_numbers: [0; PACKET_NUMBER_SPACES] }
     }
 
-    /// The initiation to send now, if one is due; `wall_clock` is the time in nanoseconds since 1970.
+    /// The initiation to send now, if one is due. `wall_clock` is the time in nanoseconds since 1970.
     pub fn initiation(&mut self, now: Instant, wall_clock: u64) -> Option<HandshakeMessage> {
         let id = self.device.initiation_due(now, wall_clock)?;
         self.device.initiation(now, id, 0)
     }
 
-    /// Forgets the session, so that an initiation with another boot id is due: a restart.
+    /// Forgets the session, as a restart does: an initiation with another boot id is then due.
     pub fn restart(&mut self, now: Instant) {
         self.device.reset(now, self.peer);
         self.next_packet_numbers = [0; PACKET_NUMBER_SPACES];
     }
 
-    /// A datagram arrived; returns its path, packet number and body if it is an authentic sealed one.
+    /// Receives a datagram. Returns its path, packet number and body if it is authentic and sealed.
     pub fn receive(&mut self, now: Instant, datagram: &mut [u8]) -> Option<(Opened, Vec<u8>)> {
         if let Ok(opened) = self.device.open(now, datagram) {
             let body = &datagram[seal::HEADER_LEN..datagram.len() - (SEAL_OVERHEAD - seal::HEADER_LEN)];
@@ -64,7 +64,7 @@ impl HostilePeer {
         self.device.status(self.peer).is_some_and(|status| status.latest_handshake.is_some())
     }
 
-    /// Leaves out so many packet numbers of a path.
+    /// Skips this many packet numbers of a path.
     pub fn skip_packet_numbers(&mut self, path: u8, count: u64) {
         self.next_packet_numbers[usize::from(path)] += count;
     }

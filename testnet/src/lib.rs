@@ -1,10 +1,10 @@
-//! The test network, on the simulator's own pipes: links with rate, delay, queue, loss, reordering, duplication,
-//! corruption and outages, drawn by seed; a virtual clock; two hosts that exchange datagrams over them. For tests only:
-//! nothing but dev-dependencies leads here.
+//! A test network made of the simulator's own pipes. It has links with rate, delay, queue, loss, reordering,
+//! duplication, corruption and outages drawn by seed, a virtual clock, and two hosts that exchange datagrams. It is for
+//! tests only: other crates may have it as a dev-dependency only.
 //!
 //! - `link_config`: one direction of a path. `network`: packets in transit.
 //! - `simulation`: two hosts and the network between them.
-//! - `hostile_peer`, `attack`: a peer with a session that sends anything.
+//! - `hostile_peer`, `attack`: a peer with a session that sends arbitrary datagrams.
 //! - `tunnel`: endpoints of the tunnel with random algorithms.
 
 mod attack;

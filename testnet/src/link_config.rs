@@ -12,19 +12,19 @@ pub struct LinkConfig {
     pub delay: Span,
     /// Uniform extra delay in `0..=reordering`, which reorders datagrams.
     pub reordering: Span,
-    /// Share of datagrams that are lost.
+    /// Fraction of datagrams that are lost.
     pub loss: f64,
-    /// Share of datagrams that arrive twice.
+    /// Fraction of datagrams that arrive twice.
     pub duplication: f64,
-    /// Share of datagrams that arrive with a flipped bit.
+    /// Fraction of datagrams that arrive with a flipped bit.
     pub corruption: f64,
-    /// The queue's limit; `None` for no limit.
+    /// The queue's limit, as time at the link's rate; `None` for no limit.
     pub queue: Option<Span>,
-    /// Largest UDP payload that passes, bytes.
+    /// Largest UDP payload that the link carries, bytes.
     pub mtu: u32,
-    /// Overhead of the link for each datagram, bytes.
+    /// Overhead of the link per datagram, bytes.
     pub overhead: u32,
-    /// The link drops all datagrams from the first of these instants until the second.
+    /// Start and end of an outage, during which the link drops all datagrams.
     pub outage: Option<(Instant, Instant)>,
 }
 
@@ -87,7 +87,7 @@ impl LinkConfig {
         }
     }
 
-    /// The configuration of the pipe, which applies rate, queue and delay; [`Network`](crate::Network) applies the
+    /// The configuration of the pipe, which applies rate, queue and delay. [`Network`](crate::Network) applies the
     /// rest.
     pub(crate) fn pipe_config(&self) -> PipeConfig {
         let limit = self.queue.map_or(QueueLimit::Packets(u64::MAX), QueueLimit::Time);

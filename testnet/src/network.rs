@@ -1,4 +1,4 @@
-//! Packets in transit between two hosts, over paths of one pipe a direction.
+//! Packets in transit between two hosts. Each path has one pipe per direction.
 
 use crate::LinkConfig;
 use link::{EcnField, Packet, Pipe};
@@ -20,7 +20,7 @@ pub struct Arrival<D> {
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     bytes: u32,
-    /// Sequence number of sending, which orders arrivals at one instant.
+    /// Sequence number of sending, which orders simultaneous arrivals.
     packet_number: u64,
 }
 
@@ -45,7 +45,7 @@ impl Packet for Descriptor {
 /// The network between two hosts.
 #[derive(Debug)]
 pub struct Network<D> {
-    /// The paths: `links[path][host]` carries what `host` sends. May be changed at any time.
+    /// The paths: `links[path][host]` carries what `host` sends. It may be changed at any time.
     pub links: Vec<[LinkConfig; 2]>,
     pipes: Vec<[Pipe<Descriptor>; 2]>,
     /// Packets in pipes, by number, with the extra delay of each copy that arrives.

@@ -12,7 +12,7 @@ const RECORDED_SHARE: f64 = 0.02;
 pub trait Host {
     /// A datagram between the hosts.
     type Datagram: Clone;
-    /// When [`Host::on_timeout`] must be called; in the past for at once.
+    /// Time at which [`Host::on_timeout`] must be called; a past time means at once.
     fn deadline(&self, now: Instant) -> Instant;
     /// A timer has expired.
     fn on_timeout(&mut self, now: Instant);
@@ -20,7 +20,7 @@ pub trait Host {
     fn receive(&mut self, now: Instant, path: usize, datagram: Self::Datagram);
     /// The next datagram to send: path, UDP payload in bytes, datagram.
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Self::Datagram)>;
-    /// Takes the packets that the host has delivered; called after all datagrams were sent.
+    /// Takes the packets that the host has delivered. It is called after all datagrams have been sent.
     fn take_delivered(&mut self, _now: Instant) {}
     /// The datagram with a flipped bit; `None` if no host would accept it.
     fn corrupt(datagram: Self::Datagram, rng: &mut RngStream) -> Option<Self::Datagram>;
@@ -60,7 +60,7 @@ pub struct Simulation<H: Host> {
 }
 
 impl<H: Host> Simulation<H> {
-    /// A simulation of these hosts, which send their first datagrams.
+    /// A simulation of these hosts, which send their first datagrams at once.
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>, hosts: [H; 2]) -> Self {
         let mut simulation = Self {
@@ -79,7 +79,7 @@ impl<H: Host> Simulation<H> {
         simulation
     }
 
-    /// Calls `action` with a host, and then sends what the host has to send.
+    /// Calls `action` with a host, then sends the datagrams that the host has to send.
     pub fn with_host<T>(&mut self, host: usize, action: impl FnOnce(&mut H, Instant) -> T) -> T {
         let result = action(&mut self.hosts[host], self.now);
         self.transmit_all(host);

@@ -1,4 +1,4 @@
-//! A folder that is opened once: its files are named from it, and their owners and modes change by descriptor.
+//! A folder that is opened once. Its files are opened by name relative to it; owners and modes change by descriptor.
 
 use crate::regular::check;
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Type and permissions of a file's mode.
 const PERMISSIONS: u32 = 0o7777;
 
-/// A folder, open. Whatever its path leads to later, this is the same folder.
+/// An open folder. It stays the same folder if its path later leads elsewhere.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -24,29 +24,28 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder. A symbolic link is followed: whose folder it leads to is asked of the folder itself
-    /// ([`Folder::owner`]).
+    /// Opens a folder. A symbolic link is followed; [`Folder::owner`] then returns the owner of its target.
     ///
     /// # Errors
-    /// It cannot be opened, or is no folder.
+    /// The folder cannot be opened, or the path is not a folder.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Self::open_with(path, OFlag::empty())
     }
 
-    /// Opens a folder, and the name of a file in it.
+    /// Opens the folder of a file, and returns it with the file's name.
     ///
     /// # Errors
-    /// As [`Folder::open`]; or `path` names no file.
+    /// As [`Folder::open`]; or `path` does not name a file.
     pub fn of_file(path: &Path) -> io::Result<(Self, OsString)> {
         let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
         Ok((Self::open(path.parent().unwrap_or(Path::new("")))?, name.to_owned()))
     }
 
-    /// Opens a folder whose name is no symbolic link, or makes it with this mode. Returns whether it is new.
+    /// Opens a folder, or makes it with this mode. A symbolic link is refused. Returns whether the folder is new.
     ///
     /// # Errors
-    /// It cannot be made or opened, or is no folder.
+    /// The folder cannot be made or opened, or the path is not a folder.
     pub fn open_or_make(path: &Path, mode: u32) -> io::Result<(Self, bool)> {
         let (parent, name) = Self::of_file(path)?;
         let is_new = match mkdirat(&parent.directory, name.as_os_str(), Mode::from_bits_truncate(0o700)) {
@@ -66,13 +65,13 @@ impl Folder {
         Ok(Self { path: path.to_owned(), directory: open(path, flags, Mode::empty())? })
     }
 
-    /// The path by which it was opened.
+    /// The path with which the folder was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its owner: user and group.
+    /// The folder's owner: user and group.
     ///
     /// # Errors
     /// The file system's.
@@ -81,7 +80,7 @@ impl Folder {
         Ok((status.st_uid, status.st_gid))
     }
 
-    /// Its permissions.
+    /// The folder's permissions.
     ///
     /// # Errors
     /// The file system's.
@@ -93,7 +92,7 @@ impl Folder {
         Ok(fstat(&self.directory)?)
     }
 
-    /// Sets its permissions.
+    /// Sets the folder's permissions.
     ///
     /// # Errors
     /// The file system's.
@@ -101,7 +100,7 @@ impl Folder {
         Ok(fchmod(&self.directory, Mode::from_bits_truncate(mode))?)
     }
 
-    /// Sets its owner: user and group.
+    /// Sets the folder's owner: user and group.
     ///
     /// # Errors
     /// The file system's.
@@ -112,7 +111,7 @@ impl Folder {
     /// Opens a file for reading and writing, or makes it with this mode.
     ///
     /// # Errors
-    /// It cannot be opened or made; or it is no regular file, or one with a second name.
+    /// The file cannot be opened or made, is not a regular file, or has a second name.
     pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlag::O_CREAT | OFlag::O_NONBLOCK;
         let file = self.open_file(name.as_ref(), OFlag::O_RDWR | flags, mode)?;
@@ -121,10 +120,10 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes a file with this mode, whatever the umask, that is not there yet.
+    /// Makes a new file with this mode, whatever the umask.
     ///
     /// # Errors
-    /// It is there, or cannot be made.
+    /// The file exists, or cannot be made.
     pub fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let file = self.open_file(name.as_ref(), OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
         fchmod(&file, Mode::from_bits_truncate(mode))?;
@@ -140,7 +139,7 @@ impl Folder {
         }
     }
 
-    /// Renames a file within the folder; one of the new name is replaced.
+    /// Renames a file within the folder. An existing file of the new name is replaced.
     ///
     /// # Errors
     /// The file system's.
@@ -157,7 +156,7 @@ impl Folder {
         Ok(linkat(&self.directory, from.as_ref(), &self.directory, to.as_ref(), flags)?)
     }
 
-    /// Removes a name, not what it may link to; a missing one is no error.
+    /// Removes a name, but not the target of a link. A missing name is not an error.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -168,7 +167,8 @@ impl Folder {
         }
     }
 
-    /// Gives a file of this folder to a user, if the folder is that user's: a file in a folder of root's stays as it is.
+    /// Gives a file of this folder to a user, if the folder belongs to that user. A file in a folder of root stays as
+    /// it is.
     ///
     /// # Errors
     /// The file system's; or the file has a second name by now.
@@ -180,7 +180,7 @@ impl Folder {
         Ok(fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
     }
 
-    /// Gives a socket of this folder, one of this process's user, to another user.
+    /// Gives a socket of this folder to another user. The socket must belong to the user of this process.
     ///
     /// # Errors
     /// The file system's; or the name is no longer that of such a socket.
@@ -196,10 +196,10 @@ impl Folder {
         Ok(fchownat(&socket, "", Some(user), Some(group), AtFlags::AT_EMPTY_PATH)?)
     }
 
-    /// Removes the socket that an earlier process left; a missing one is no error.
+    /// Removes the socket that an earlier process left. A missing socket is not an error.
     ///
     /// # Errors
-    /// The name is that of another file, or the folder cannot be written.
+    /// The name is that of a file that is not a socket, or the folder cannot be written.
     pub fn remove_socket(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match fstatat(&self.directory, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(status) if is_socket(&status) => self.remove(name),
@@ -210,7 +210,7 @@ impl Folder {
     }
 
     /// Opens or makes a file that only its owner may open (mode 0600), so that no reader of the folder can lock it, and
-    /// locks it. `None` if another process has it locked.
+    /// locks it. Returns `None` if another process has locked it.
     ///
     /// # Errors
     /// As [`Folder::open_or_create`].
@@ -222,7 +222,7 @@ impl Folder {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // The one that had it locked may have removed it between.
+            // The process that had locked it may have removed it in the meantime.
             let named = fstatat(&self.directory, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW);
             let held = fstat(&file)?;
             if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)) {
@@ -231,7 +231,7 @@ impl Folder {
         }
     }
 
-    /// Takes a lock that is nothing but a lock: a file that [`Folder::open_locked`] makes, and that goes with the lock.
+    /// Takes a lock on a file that [`Folder::open_locked`] makes and that is removed with the lock.
     ///
     /// # Errors
     /// As [`Folder::open_locked`].
@@ -256,8 +256,8 @@ impl Deref for LockedFile {
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
-        // copy of every descriptor. An error leaves it to the close.
+        // Closing alone would leave the lock to a program that another thread is starting: between fork and exec that
+        // program has a copy of every descriptor. On an error, the lock ends when the descriptor is closed.
         let _ = self.0.unlock();
     }
 }
@@ -271,7 +271,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The file.
+    /// The locked file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -280,7 +280,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before it is unlocked. A file that stays is locked by nobody.
+        // The name is removed before the file is unlocked. If that fails, the file that stays is not locked.
         let _ = self.folder.remove(&self.name);
     }
 }
@@ -289,7 +289,7 @@ fn is_socket(status: &FileStat) -> bool {
     SFlag::from_bits_truncate(status.st_mode & libc::S_IFMT) == SFlag::S_IFSOCK
 }
 
-/// A second name would be a hard link to somebody else's file.
+/// Refuses a file with a second name, which would be a hard link to somebody else's file.
 fn check_single_name(file: &File) -> io::Result<()> {
     if fstat(file)?.st_nlink == 1 {
         return Ok(());

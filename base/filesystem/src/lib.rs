@@ -1,9 +1,8 @@
-//! Files that somebody else may have made, and folders that somebody else may write.
+//! Opens files that another user may have made, and folders that another user may write.
 //!
-//! A path may lead elsewhere each time it is used. So a file is opened once, without following a link where a stranger
-//! fills the folder, and everything else is done by its descriptor: what it is, how long it is, whose it is. [`Folder`]
-//! is for programs of root that keep files in a folder of another user; [`open`], [`read()`] and [`copy`] are for files that
-//! somebody sent.
+//! A path may lead elsewhere each time it is used. A file is therefore opened once, without following a link if another
+//! user fills the folder. Its type, length and owner are then read from its descriptor. [`Folder`] is for programs of
+//! root that keep files in a folder of another user; [`open`], [`read()`] and [`copy`] are for files from another user.
 
 mod folder;
 mod regular;

@@ -11,20 +11,21 @@ use std::path::Path;
 pub enum Links {
     /// The person at the keyboard named the path, and may have linked it.
     Follow,
-    /// The path is in a folder that a stranger filled.
+    /// Another user may have filled the folder of the path.
     Refuse,
 }
 
 /// Opens a regular file of at most `max_len` bytes for reading. It never waits for a writer.
 ///
 /// # Errors
-/// It cannot be opened, is longer, is no regular file, or is a symbolic link that must not be one.
+/// The file cannot be opened, is longer, is not a regular file, or is a refused symbolic link.
 pub fn open(path: &Path, links: Links, max_len: u64) -> io::Result<File> {
     let metadata = match links {
         Links::Follow => path.metadata()?,
         Links::Refuse => path.symlink_metadata()?,
     };
-    // Before it is opened, because opening some devices changes them; and after, because it may be another file by then.
+    // Checked before the file is opened, because opening some devices changes them, and again after, because the path
+    // may lead to another file by then.
     check(&metadata, max_len)?;
     let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     flags.set(OFlag::O_NOFOLLOW, links == Links::Refuse);
@@ -36,35 +37,35 @@ pub fn open(path: &Path, links: Links, max_len: u64) -> io::Result<File> {
 /// Reads a regular file of at most `max_len` bytes.
 ///
 /// # Errors
-/// As [`open`]; or it grew beyond `max_len` while it was read.
+/// As [`open`]; or the file grew beyond `max_len` while it was read.
 pub fn read(path: &Path, links: Links, max_len: u64) -> io::Result<Vec<u8>> {
     let file = open(path, links, max_len)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or_default());
     read_bounded(file, max_len, &mut bytes).map(|()| bytes)
 }
 
-/// As [`read()`], of a text.
+/// Reads a text, as [`read()`] reads bytes.
 ///
 /// # Errors
-/// As [`read()`]; or it is not UTF-8.
+/// As [`read()`]; or the file is not UTF-8.
 pub fn read_text(path: &Path, links: Links, max_len: u64) -> io::Result<String> {
     to_text(read(path, links, max_len)?)
 }
 
-/// Reads a text of at most `max_len` bytes from a file of any kind: a pipe that a person named may be one.
+/// Reads a text of at most `max_len` bytes from a file of any kind, such as a pipe that the user named.
 ///
 /// # Errors
-/// It cannot be read, is longer, or is not UTF-8.
+/// The file cannot be read, is longer, or is not UTF-8.
 pub fn read_text_of_any(path: &Path, max_len: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     read_bounded(File::open(path)?, max_len, &mut bytes)?;
     to_text(bytes)
 }
 
-/// Copies the regular file `from`, which may not be a link, to the new file `to`.
+/// Copies the regular file `from`, which must not be a link, to the new file `to`.
 ///
 /// # Errors
-/// As [`open`]; or `to` is there, or cannot be written.
+/// As [`open`]; or `to` exists or cannot be written.
 pub fn copy(from: &Path, to: &Path, max_len: u64) -> io::Result<()> {
     let source = open(from, Links::Refuse, max_len)?;
     let copied = io::copy(&mut source.take(max_len + 1), &mut File::create_new(to)?)?;

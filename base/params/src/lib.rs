@@ -1,5 +1,5 @@
-//! Parameters of algorithms: an algorithm declares them with description, default and range; values are checked against
-//! that; `ropewalk list` shows them.
+//! Parameters of algorithms. An algorithm declares each with description, default and range. Values are checked against
+//! the declaration, and `ropewalk list` shows it.
 
 mod failure;
 mod registration;
@@ -14,8 +14,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name of every parameter of [`ParamKind::File`], and of no other: so a reader of scenarios or configurations knows
-/// which value names a file without knowing the algorithm.
+/// The name of every parameter of [`ParamKind::File`], and of no other. A reader of scenarios or configurations
+/// therefore knows which value names a file without knowing the algorithm.
 pub const FILE: &str = "file";
 /// The largest file that a parameter may name, bytes.
 pub const MAX_FILE_BYTES: usize = 16 << 20;
@@ -45,7 +45,7 @@ pub enum ParamKind {
     },
     /// One of several strings; the first is the default.
     Choice(&'static [&'static str]),
-    /// The contents of a file. It has no default, and the parameter is called [`FILE`].
+    /// The contents of a file. It has no default, and its name is [`FILE`].
     File,
 }
 
@@ -56,9 +56,9 @@ pub enum ParamValue {
     Number(f64),
     /// One of the strings of [`ParamKind::Choice`].
     Choice(String),
-    /// A file, read by whoever reads the scenario or the configuration.
+    /// A file, read by the reader of the scenario or configuration.
     File {
-        /// Where it was read.
+        /// The path from which it was read.
         path: PathBuf,
         /// Its contents, at most [`MAX_FILE_BYTES`].
         bytes: Arc<[u8]>,
@@ -66,12 +66,12 @@ pub enum ParamValue {
 }
 
 impl ParamValue {
-    /// The file at `path`.
+    /// Reads the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, is no regular file, or is longer than [`MAX_FILE_BYTES`].
+    /// The file cannot be read, is not a regular file, or is longer than [`MAX_FILE_BYTES`].
     pub fn read_file(path: &Path) -> io::Result<Self> {
-        // `filesystem::read` would bring the features of nix, and with them a build of everything, to each choice of packages.
+        // `filesystem::read` would add features of nix, so that each choice of packages would build everything again.
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it must be a regular file"));
         }
@@ -109,7 +109,7 @@ impl fmt::Display for ParamValue {
 pub struct AlgorithmChoice {
     /// Name or alias in the registry.
     pub name: String,
-    /// Parameters that were given; the registry checks them.
+    /// The given parameters; the registry checks them.
     pub parameters: BTreeMap<String, ParamValue>,
 }
 

@@ -1,39 +1,39 @@
-//! Entries that are registered while the program runs: algorithms of a plug-in or of a notebook.
+//! Entries that are registered at run time: algorithms of a plug-in or a notebook.
 
 use crate::{FILE, ParamKind, Parameter};
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-/// Names that mean something else where an algorithm could be named.
+/// Names that have another meaning in places that name an algorithm.
 const RESERVED: [&str; 2] = ["off", "uncoupled"];
 
-/// Facts about an entry that registration checks.
+/// The facts about an entry that registration checks.
 pub trait Entry: 'static {
-    /// Its name in scenarios.
+    /// The entry's name in scenarios.
     fn name(&self) -> &'static str;
-    /// Its other names.
+    /// The entry's aliases.
     fn aliases(&self) -> &'static [&'static str];
-    /// Its declared parameters.
+    /// The entry's declared parameters.
     fn parameters(&self) -> &'static [Parameter];
-    /// The version of its code, which results folders keep; built-in entries have none.
+    /// The version of the entry's code, which results folders record; built-in entries have none.
     fn code_version(&self) -> Option<&'static str>;
 
-    /// Its name and its other names.
+    /// The entry's name and aliases.
     fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name()).chain(self.aliases().iter().copied())
     }
 }
 
-/// The entries that were registered, in the order of their first registration.
+/// The registered entries, in the order of their first registration.
 ///
-/// The lock is the only one in the pure crates. It guards a list that changes when a plug-in or a notebook registers an
-/// entry, and that is read while a scenario is set up: no event of a run waits for it, and a run depends on the entry
+/// This lock is the only one in the pure crates. It guards a list that changes when a plug-in or a notebook registers
+/// an entry, and that is read while a scenario is set up. No event of a run waits for it. A run depends on the entry
 /// that it found, not on the order in which threads take the lock.
 #[derive(Debug)]
 pub struct Registered<E: Entry>(RwLock<Vec<&'static E>>);
 
 impl<E: Entry> Registered<E> {
-    /// None.
+    /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(RwLock::new(Vec::new()))
@@ -45,18 +45,18 @@ impl<E: Entry> Registered<E> {
         built_in.iter().chain(registered.iter()).copied().collect()
     }
 
-    /// The entry called `name`, or known under it elsewhere: a built-in one, else a registered one.
+    /// The entry with the name or alias `name`: a built-in one, or else a registered one.
     pub fn find(&self, name: &str, built_in: &[&'static E]) -> Option<&'static E> {
         let has_name = |entry: &&E| entry.names().any(|other| other == name);
         let registered = || self.0.read().unwrap_or_else(PoisonError::into_inner).iter().copied().find(has_name);
         built_in.iter().copied().find(has_name).or_else(registered)
     }
 
-    /// Adds an entry, or replaces the registered one of the same name: then runs that were set up before keep the
-    /// former. An entry lives until the program ends.
+    /// Adds an entry, or replaces the registered one of the same name; runs that are already set up keep the replaced
+    /// entry. An entry lives until the program ends.
     ///
     /// # Errors
-    /// See [`RegisterError`]; the list is as it was.
+    /// See [`RegisterError`]; the list is then unchanged.
     pub fn register(&self, entry: E, built_in: &[&'static E]) -> Result<&'static E, RegisterError> {
         let mut registered = self.0.write().unwrap_or_else(PoisonError::into_inner);
         check(&entry, built_in, &registered)?;
@@ -108,14 +108,14 @@ fn check<E: Entry>(entry: &E, built_in: &[&'static E], registered: &[&'static E]
     }
 }
 
-/// Small letters, digits, `-` and `_`, the first one a letter.
+/// Whether the name has only small letters, digits, `-` and `_`, and begins with a letter.
 fn is_name(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(is_inner)
 }
 
-/// The version of a plug-in's code: its package, version and a digest (FNV-1a) of its source files, which `include_str!`
-/// gives. The text lives until the program ends.
+/// The version of a plug-in's code: package, version and a digest (FNV-1a) of its source files, which the plug-in
+/// includes with `include_str!`. The text lives until the program ends.
 #[must_use]
 pub fn code_version(package: &str, version: &str, sources: &[&str]) -> &'static str {
     let digest = strings::fnv1a(sources.iter().flat_map(|source| source.bytes()));
@@ -136,9 +136,9 @@ pub enum RegisterError {
         /// The entry that has it.
         by: &'static str,
     },
-    /// Results folders could not tell versions of this entry apart.
+    /// The entry has no code version, so that results folders could not tell versions of its code apart.
     NoCodeVersion(&'static str),
-    /// A parameter that is declared twice, whose name is not a key, or whose default is outside its range.
+    /// A parameter is declared twice, its name is not a valid key, or its default is outside its range.
     BadParameter {
         /// The entry.
         entry: &'static str,

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 /// An error in a file, in a `--set`, or in a file named in another one.
 ///
-/// `Display` shows the file, line and column, the line with the error underlined, the key, and help; then the others that
-/// the same reading found.
+/// `Display` shows the file, line and column, the line with the error underlined, the key, and help. It then shows the
+/// other errors that the same pass found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<LocatedDiagnostic>);
 
@@ -18,11 +18,11 @@ struct LocatedDiagnostic {
     /// Contents of the file; `None` if it could not be read.
     text: Option<String>,
     diagnostic: Diagnostic,
-    /// Other errors that the same reading found.
+    /// Other errors that the same pass found.
     others: Vec<Error>,
 }
 
-/// An error at a position of a text, without the text.
+/// An error at a position of a text. The text itself is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Position of the error in the text, bytes.
@@ -64,7 +64,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the key, for an error whose position is not that of the key's value.
+    /// Sets the key of an error that is not at the position of the key's value.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
@@ -90,7 +90,7 @@ impl Error {
         Self(Box::new(LocatedDiagnostic { file_name, text: Some(text), diagnostic, others: Vec::new() }))
     }
 
-    /// An error of a file that could not be read.
+    /// The error for a file that could not be read.
     #[must_use]
     pub fn unreadable(file_name: &str, message: String) -> Self {
         let diagnostic = Diagnostic::new(0..0, message);
@@ -98,20 +98,20 @@ impl Error {
         Self(Box::new(LocatedDiagnostic { file_name, text: None, diagnostic, others: Vec::new() }))
     }
 
-    /// The same error with others that the same reading found, which are displayed below it.
+    /// Adds other errors that the same pass found; they are displayed below this one.
     #[must_use]
     pub fn with_others(mut self, others: Vec<Self>) -> Self {
         self.0.others = others;
         self
     }
 
-    /// The errors of [`Error::with_others`].
+    /// The errors added by [`Error::with_others`].
     #[must_use]
     pub fn others(&self) -> &[Self] {
         &self.0.others
     }
 
-    /// The file's name as the caller gave it; `--set` for an error in a set.
+    /// The file's name as the caller gave it; `--set` for an error in a `--set`.
     #[must_use]
     pub fn file_name(&self) -> &str {
         &self.0.file_name

@@ -1,7 +1,7 @@
 //! Quantities as `tc` and netem users write them: `100mbit`, `10ms`, `1500b`, `1%`, `1000p`, `1bdp`.
 //!
-//! A number without unit is an error, and so are units that have another meaning in `tc`: `100mbps` (bytes a second
-//! there) and `64kb` (1024 there).
+//! A number without a unit is an error. So is a unit that has another meaning in `tc`: `100mbps` (there bytes per
+//! second) and `64kb` (there 1024 bytes per kb).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -12,11 +12,11 @@ use units::{Rate, Span};
 
 /// A quantity with a unit, read from a string.
 pub trait Quantity: Sized {
-    /// Name of the quantity, with an example.
+    /// The quantity's name, with an example.
     const DESCRIPTION: &'static str;
     /// Regular expression of the strings, for the schema.
     const PATTERN: &'static str;
-    /// Parses a string. The error's first line is the message, the second the help.
+    /// Parses a string. The first line of the error is the message, the second is the help.
     ///
     /// # Errors
     /// The string is not such a quantity, or is ambiguous.
@@ -29,7 +29,7 @@ pub trait Quantity: Sized {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitRate(pub Rate);
 
-/// A transmission rate that may be zero: an outage, in which packets wait.
+/// A transmission rate that may be zero: an outage, during which packets wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitRateOrZero(pub Rate);
 
@@ -41,7 +41,7 @@ pub struct Time(pub Span);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size(pub u64);
 
-/// A share, 0 to 1.
+/// A fraction, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percent(pub f64);
 
@@ -56,7 +56,7 @@ pub enum QueueSize {
     Packets(u64),
     /// This many bytes.
     Bytes(u64),
-    /// The bytes that the link transmits in this time.
+    /// The bytes that the link transmits in this time span.
     Time(Span),
     /// Multiples of the bandwidth-delay product.
     Bdp(Decimal),
@@ -99,7 +99,7 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// Units that are multiples of 1024 in `tc`, and of 1000 elsewhere.
+/// Units that mean multiples of 1024 in `tc` and of 1000 elsewhere.
 const AMBIGUOUS_UNITS: [&str; 10] = ["k", "kb", "K", "KB", "m", "mb", "M", "g", "gb", "G"];
 
 impl Quantity for BitRate {

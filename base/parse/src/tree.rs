@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 /// A value with its position.
 pub type Node<'t> = Spanned<DeValue<'t>>;
 
-/// The tree of a text.
+/// Parses a text into a tree.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -29,7 +29,7 @@ pub fn deserialize<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Diagnostic>
     T::deserialize(ValueDeserializer::from(tree)).map_err(|error| serde_diagnostic(error.message(), error.span()))
 }
 
-/// Phrases in messages of serde, and their replacements.
+/// Phrases in serde's messages, and their replacements.
 const SERDE_PHRASES: [(&str, &str); 5] = [
     ("invalid type: map", "a table"),
     ("a sequence", "a list"),
@@ -38,13 +38,13 @@ const SERDE_PHRASES: [(&str, &str); 5] = [
     ("expected u64", "expected a whole number, 0 or more"),
 ];
 
-/// The help for a number where a text belongs.
+/// Help for a value that must be a text.
 const QUANTITY: &str = "a text, in quotes; a quantity has its unit, such as \"20mbit\", \"10ms\" or \"1500b\"";
 
-/// The help for a value where a table belongs.
+/// Help for a value that must be a table.
 const TABLE: &str = "its keys in braces, such as `queue = { limit = \"1bdp\" }`";
 
-/// The diagnostic for a message of serde, with help.
+/// The diagnostic for one of serde's messages, with help.
 fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let key_or_value = quoted.next().unwrap_or_default();
@@ -62,7 +62,7 @@ fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
             let is_number =
                 message.starts_with("invalid type: integer") || message.starts_with("invalid type: floating");
             let help = if help.is_empty() && is_number && message.ends_with("a string") { QUANTITY } else { help };
-            // A type's name says nothing to who writes a file.
+            // The name of a Rust type means nothing to the author of a file.
             let (message, help) = match message.split_once("expected struct ") {
                 Some((before, _)) if help.is_empty() => (format!("{before}expected a table"), TABLE),
                 _ => (message.to_owned(), help),
@@ -73,14 +73,14 @@ fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
     }
 }
 
-/// The `name` of an array's element, or its index where it has none.
+/// The `name` of an array's element, or its index if it has none.
 #[must_use]
 pub fn element_name(items: &[Node<'_>], index: usize) -> String {
     let name = items[index].get_ref().get("name").and_then(|name| name.get_ref().as_str());
     name.map_or_else(|| index.to_string(), str::to_owned)
 }
 
-/// The dotted key of the value at `span`: of the value with exactly this position, else of the smallest value that
+/// The dotted key of the value at `span`: the value with exactly this position, or else the smallest value that
 /// contains its beginning.
 #[must_use]
 pub fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
@@ -90,7 +90,7 @@ pub fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
     smallest.key
 }
 
-/// The smallest value at a position, of equal ones the deepest.
+/// Finds the smallest value at a position; of equally small values, the deepest.
 struct SmallestValue {
     /// 0 for a value with exactly the position, else its length in bytes plus 1.
     width: usize,

@@ -1,5 +1,5 @@
-//! A sock_diag client: the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each sample would
-//! cost more CPU time than the traffic.
+//! A sock_diag client. It reads the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each
+//! sample would cost more CPU time than the traffic.
 
 use netlink_packet_core::{
     DefaultNla, NLA_TYPE_MASK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
@@ -16,8 +16,8 @@ use std::net::SocketAddr;
 
 pub use netlink_packet_sock_diag::inet::nlas::TcpInfo;
 
-/// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and
-/// `mptcp.h`.
+/// The constants `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's
+/// `inet_diag.h` and `mptcp.h`.
 const ULP_INFO: u16 = 19;
 const ULP_INFO_MPTCP: u16 = 3;
 const SUBFLOW_TOKEN_LOCAL: u16 = 2;
@@ -25,11 +25,11 @@ const SUBFLOW_TOKEN_LOCAL: u16 = 2;
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` of its `sock_diag.h`.
 const DESTROYED: [u32; 2] = [1, 3];
 
-/// A sock_diag client of the namespace in which it was made.
+/// A sock_diag client of the network namespace in which it was made.
 #[derive(Debug)]
 pub struct SockDiag {
     socket: Socket,
-    /// The socket for destroy notifications, with which the kernel reports the last state of a connection.
+    /// The socket for destroy notifications, which report a connection's last state.
     destroy_notifications: Option<Socket>,
     destroyed: Vec<SocketInfo>,
 }
@@ -37,9 +37,9 @@ pub struct SockDiag {
 /// A TCP socket: its local and remote address, and its state.
 #[derive(Clone, Debug)]
 pub struct SocketInfo {
-    /// This end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other end.
+    /// The remote address.
     pub remote: SocketAddr,
     /// The kernel's `tcp_info`.
     pub info: TcpInfo,
@@ -50,7 +50,7 @@ pub struct SocketInfo {
 }
 
 impl SockDiag {
-    /// A client of the namespace that this thread is in.
+    /// A client of the network namespace of the current thread.
     pub fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
@@ -58,7 +58,8 @@ impl SockDiag {
         Ok(Self { socket, destroy_notifications: None, destroyed: Vec::new() })
     }
 
-    /// The client, which from now on also lists connections that have been destroyed, with their last state.
+    /// Subscribes to destroy notifications: the client then also lists connections that have been destroyed, with their
+    /// last state.
     pub fn with_destroy_notifications(self) -> io::Result<Self> {
         let mut destroy_notifications = Socket::new(NETLINK_SOCK_DIAG)?;
         destroy_notifications.bind_auto()?;
@@ -67,10 +68,10 @@ impl SockDiag {
         Ok(Self { destroy_notifications: Some(destroy_notifications), ..self })
     }
 
-    /// One TCP connection, if it is there.
+    /// Looks up one TCP connection.
     ///
     /// # Errors
-    /// Those of the netlink socket.
+    /// The errors of the netlink socket.
     pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<SocketInfo>> {
         self.socket.send(&find_request(local, remote), 0)?;
         let mut sockets = Vec::new();
@@ -80,7 +81,7 @@ impl SockDiag {
         }
     }
 
-    /// All open TCP connections of an IP version, MPTCP subflows among them; then those that have been destroyed.
+    /// All open TCP connections of an IP version, including MPTCP subflows, followed by those that have been destroyed.
     pub fn dump(&mut self, is_v6: bool) -> io::Result<Vec<SocketInfo>> {
         self.socket.send(&dump_request(is_v6), 0)?;
         let mut sockets = Vec::new();
@@ -129,7 +130,7 @@ fn connection(answer: InetResponse) -> Option<SocketInfo> {
         _ => None,
     });
     answer.nlas.into_iter().find_map(|nla| match nla {
-        // A socket without a peer was a listener.
+        // A socket without a peer is a listener that was destroyed.
         Nla::TcpInfo(info) if remote.port() != 0 => {
             Some(SocketInfo { local, remote, info, congestion: congestion.clone().unwrap_or_default(), token })
         }

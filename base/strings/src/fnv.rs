@@ -1,8 +1,8 @@
-//! FNV-1a (RFC 9923): a hash that no version of a library changes.
+//! FNV-1a (RFC 9923): a hash that does not depend on a library's version.
 
-/// The 64-bit offset basis.
+/// The 64-bit offset basis (RFC 9923).
 pub const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-/// The 64-bit prime.
+/// The 64-bit prime (RFC 9923).
 pub const PRIME: u64 = 0x0100_0000_01b3;
 
 /// FNV-1a, 64 bit.

@@ -1,6 +1,6 @@
 //! Text in HTML and SVG.
 
-/// Text that cannot become markup, as content or in an attribute's quotes.
+/// Escapes text for HTML, as content or in a quoted attribute.
 #[must_use]
 pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

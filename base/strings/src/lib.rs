@@ -1,4 +1,4 @@
-//! Bytes and text that several crates treat alike: hashes (FNV-1a), words for a shell, text in HTML.
+//! Functions on bytes and text that several crates share: hashes (FNV-1a), words for a shell, text in HTML.
 
 mod fnv;
 mod html;

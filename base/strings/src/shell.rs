@@ -1,4 +1,4 @@
-//! Words for a POSIX shell.
+//! Quoting of words for a POSIX shell.
 
 /// The word in single quotes.
 #[must_use]
@@ -6,7 +6,7 @@ pub fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The word as a shell reads it: in quotes only where it needs them.
+/// The word as a shell reads it, in quotes only if it needs them.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);

@@ -1,11 +1,11 @@
-//! A counting allocator: what a test's thread has asked of the heap.
+//! A counting allocator: the heap allocations of a test's thread.
 #![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, which counts for each thread: a test runs in its own. A test program declares it with
-/// `#[global_allocator]`.
+/// The system's allocator with counts per thread, because each test runs in its own thread. A test program declares it
+/// with `#[global_allocator]`.
 #[derive(Debug)]
 pub struct CountingAllocator;
 

@@ -1,9 +1,9 @@
-//! Campaigns: tests that draw a situation from each seed. Everyone runs a fixed sample of seeds; `cargo xtask campaign` runs
-//! as many more as one likes, in pieces.
+//! Campaigns: tests that draw a situation from each seed. `cargo xtask test` runs a fixed sample of seeds, and
+//! `cargo xtask campaign` runs any range of seeds, in pieces.
 
 use std::ops::Range;
 
-/// Environment variable with the seeds of a campaign: `20`, no more of the sample than that; or `1000..1300`, these.
+/// Environment variable with the seeds of a campaign: `20` is the maximum number of the sample, `1000..1300` a range.
 pub const SEEDS: &str = "ROPEWALK_SEEDS";
 
 /// The seeds of a campaign's run.
@@ -39,7 +39,7 @@ impl Seeds {
         self.range.clone()
     }
 
-    /// Whether there are as many as the sample has: in fewer, a rare situation need not occur.
+    /// Whether there are as many seeds as in the sample. With fewer, a rare situation may not occur.
     #[must_use]
     pub fn reach_every_situation(&self) -> bool {
         self.range.end.saturating_sub(self.range.start) >= self.sample

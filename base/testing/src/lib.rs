@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 /// Timeout of [`eventually`] and of the sockets of tests.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Environment variable with the file in which `cargo xtask test` collects the skips.
+/// Environment variable that names the file in which `cargo xtask test` collects the skips.
 pub const SKIPS: &str = "ROPEWALK_SKIPS";
 
 /// Reason for a skipped test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Root or something that `cargo xtask setup` installs is missing. A failure in continuous integration.
+    /// Root, or a program that `cargo xtask setup` installs, is missing. In continuous integration this is a failure.
     Missing,
     /// The kernel lacks a feature.
     Kernel,

@@ -14,7 +14,7 @@ pub use time::{Instant, Span};
 /// Slow-start threshold of a path that has seen no congestion, packets (Linux `TCP_INFINITE_SSTHRESH`).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// A path of a connection: its index in the driver, which has the addresses and sockets.
+/// The id of a path: its index in the driver, which has the addresses and sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct PathId(pub u16);
 

@@ -3,12 +3,12 @@
 use crate::Span;
 use std::fmt;
 
-/// A rate in bits a second.
+/// A rate in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// `n` bits a second.
+    /// `n` bits per second.
     #[must_use]
     pub const fn from_bits(n: u64) -> Self {
         Self(n)
@@ -49,7 +49,7 @@ impl Rate {
         (u128::from(self.0) * u128::from(span.0) / 8_000_000_000) as u64
     }
 
-    /// Bits a second.
+    /// Bits per second.
     #[must_use]
     pub const fn as_bits(self) -> u64 {
         self.0
