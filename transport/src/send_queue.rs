@@ -1,19 +1,19 @@
-//! The data of a connection over several paths at its sender: which is unacknowledged, which paths it was assigned to, what
-//! was never sent.
+//! The sender's data of a connection over several paths: which data is unacknowledged, to which paths it was assigned,
+//! and which data was never sent.
 
 use std::collections::VecDeque;
 use units::Instant;
 
-/// The data from the oldest unacknowledged segment on. Numbers count segments, of QUIC chunks; `T` is what a protocol keeps of
-/// each.
+/// The data from the oldest unacknowledged segment on. Numbers count segments (chunks in QUIC). `T` is the state that a
+/// protocol keeps per segment.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue<T> {
-    /// From `snd_una` to the newest that was sent.
+    /// From `snd_una` to the newest sent segment.
     sent: VecDeque<SentData<T>>,
     snd_una: u64,
     /// The oldest segment that was never sent.
     snd_nxt: u64,
-    /// The end of what the application has written.
+    /// The end of the data that the application has written.
     write_seq: u64,
     /// Segments sent beyond `snd_nxt`.
     sent_ahead: u64,
@@ -22,11 +22,11 @@ pub(crate) struct SendQueue<T> {
 /// A segment of data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentData<T> {
-    /// Bit mask of the paths that it was assigned to.
+    /// Bit mask of the paths to which the segment was assigned.
     pub paths: u32,
-    /// When it was assigned to the first of them.
+    /// Time of its first assignment.
     pub first_sent: Instant,
-    /// What the protocol keeps of it.
+    /// The protocol's state for the segment.
     pub state: T,
 }
 
@@ -46,7 +46,7 @@ impl<T: Default> SendQueue<T> {
         self.snd_una + self.sent.len() as u64
     }
 
-    /// The end of what the application has written.
+    /// The end of the data that the application has written.
     pub(crate) fn write_seq(&self) -> u64 {
         self.write_seq
     }
@@ -65,12 +65,12 @@ impl<T: Default> SendQueue<T> {
         self.write_seq = self.write_seq.saturating_add(segments);
     }
 
-    /// The application ends.
+    /// Ends the application's data.
     pub(crate) fn stop(&mut self) {
         self.write_seq = self.write_seq.min(self.end());
     }
 
-    /// The segment `data`; none outside of `snd_una` to `end`.
+    /// The segment `data`; `None` outside of `snd_una` to `end`.
     pub(crate) fn get(&self, data: u64) -> Option<&SentData<T>> {
         self.sent.get(usize::try_from(data.checked_sub(self.snd_una)?).ok()?)
     }
@@ -80,7 +80,7 @@ impl<T: Default> SendQueue<T> {
         &mut self.sent[(data - self.snd_una) as usize]
     }
 
-    /// The unsent segment after `skip` other ones, if it exists and lies below `limit`.
+    /// The unsent segment after `skip` others, if it exists and is below `limit`.
     pub(crate) fn unsent_after(&self, skip: u32, limit: u64) -> Option<u64> {
         let limit = limit.min(self.write_seq);
         if skip == 0 {
@@ -91,7 +91,7 @@ impl<T: Default> SendQueue<T> {
         gaps.chain(self.end()..limit).nth(skip as usize).filter(|data| *data < limit)
     }
 
-    /// The oldest existing segment from `start` on that was not assigned to a path, and that `is_wanted`.
+    /// The oldest existing segment from `start` on that was not assigned to a path and satisfies `is_wanted`.
     pub(crate) fn oldest_not_assigned_to(
         &self,
         path: usize,
@@ -105,7 +105,7 @@ impl<T: Default> SendQueue<T> {
         candidate.or(Some(self.end().max(start))).filter(|data| *data < self.write_seq)
     }
 
-    /// Assigns a segment to a path. Returns the bit mask of the paths that it was assigned to before.
+    /// Assigns a segment to a path. Returns the bit mask of the paths to which it was assigned before.
     pub(crate) fn assign(&mut self, now: Instant, data: u64, path: usize) -> u32 {
         while self.end() <= data {
             self.sent.push_back(SentData { paths: 0, first_sent: Instant::NEVER, state: T::default() });
@@ -133,7 +133,7 @@ impl<T: Default> SendQueue<T> {
         }
     }
 
-    /// Removes the oldest segment, if it `is_done`: it has arrived.
+    /// Removes the oldest segment if `is_done`, because it has arrived.
     pub(crate) fn pop_first_if(&mut self, is_done: impl FnOnce(&SentData<T>) -> bool) -> Option<SentData<T>> {
         if !is_done(self.sent.front()?) {
             return None;

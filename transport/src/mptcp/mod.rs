@@ -1,14 +1,15 @@
-//! Multipath TCP (RFC 8684) as far as congestion control, scheduling and reordering can see it: one stream of data over
-//! several TCP subflows.
+//! Multipath TCP (RFC 8684) in the detail that matters to congestion control, scheduling and reordering: one stream of
+//! data over several TCP subflows.
 //!
-//! - The [`Sender`] owns the data, one [`tcp::Sender`](crate::tcp::Sender) a subflow, the controller that they share,
+//! - The [`Sender`] owns the data, one [`tcp::Sender`](crate::tcp::Sender) per subflow, the controller that they share,
 //!   and the scheduler that assigns data to them.
-//! - The [`Receiver`] owns one [`tcp::Receiver`](crate::tcp::Receiver) a subflow, the reassembly of the data and the
-//!   one receive window.
+//! - The [`Receiver`] owns one [`tcp::Receiver`](crate::tcp::Receiver) per subflow, the reassembly of the data and the
+//!   shared receive window.
 //!
-//! Data is numbered in segments, as TCP's sequence numbers are here: all subflows have the same MSS, so that a mapping
-//! covers one segment. Keys and addresses are not modelled: a subflow joins with the round trip of its SYN once the
-//! connection is open, in upstream Linux with one more and one after the other. Nor is fallback to plain TCP.
+//! Data is numbered in segments, like TCP's sequence numbers here: all subflows have the same MSS, so that a mapping
+//! covers one segment. Keys, addresses and the fallback to plain TCP are not modelled. A subflow joins with the RTT of
+//! its SYN once the connection is open. In upstream Linux a join takes one more RTT, and subflows join one after the
+//! other.
 
 mod receiver;
 mod segment;

@@ -1,8 +1,8 @@
-//! The MPTCP receiver: subflows deliver in their own order, the connection reassembles, one receive window is
-//! advertised.
+//! The MPTCP receiver: each subflow delivers its segments in order, the connection reassembles the data, and one
+//! receive window is advertised.
 //!
-//! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy is kept;
-//! the receive window of every subflow is the connection's, relative to DATA_ACK.
+//! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order, and the first copy is
+//! kept. The receive window of every subflow is the connection's, relative to DATA_ACK.
 
 use super::{Ack, MptcpStack, Segment};
 use crate::tcp::receiver::{MAX_OUT_OF_ORDER, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
@@ -10,22 +10,22 @@ use crate::tcp::{self, SegmentKind};
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
+/// SACK blocks that fit into a TCP header in addition to timestamps and DATA_ACK.
 const MAX_SACK_BLOCKS: usize = 2;
 
-/// Receive window up to which it counts as closed, segments.
+/// Receive window up to which the window counts as closed, segments.
 const NEARLY_CLOSED_WINDOW: u64 = 2;
 
 /// Counters of an MPTCP receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
-    /// Segments of data that arrived on one subflow after they had arrived on another.
+    /// Segments of data that arrived on one subflow after they had already arrived on another.
     pub duplicates: u64,
-    /// Segments of data of which a copy arrived first.
+    /// Segments of data whose copy arrived first.
     pub copies_arrived_first: u64,
-    /// Segments of data beyond the window that was offered; they were dropped.
+    /// Segments of data beyond the offered window; they were dropped.
     pub beyond_window: u64,
-    /// Maximum number of segments that waited for earlier ones, on subflows and in the connection together.
+    /// Maximum number of segments that waited for earlier ones, on all subflows and in the connection together.
     pub max_out_of_order: u64,
 }
 
@@ -36,32 +36,32 @@ pub struct Receiver {
     stack: MptcpStack,
     mss: u64,
     data: Reassembly,
-    /// When each segment from `data.next()` on arrived first; never, if it has not.
+    /// First arrival time of each segment from `data.next()` on; [`Instant::NEVER`] if it has not arrived.
     arrivals: VecDeque<Instant>,
     window: ReceiveWindow,
-    /// Right edge of the receive window offered, bytes.
+    /// Right edge of the offered receive window, bytes.
     window_edge: u64,
-    /// When the first of the subflows' delayed or compressed acknowledgements is due.
+    /// Deadline of the earliest delayed or compressed acknowledgement of the subflows.
     ack_deadline: Instant,
-    /// When window updates are due, and the bit mask of the subflows that have to send one.
+    /// Time at which window updates are due, and the bit mask of the subflows that have to send one.
     window_update_deadline: Instant,
     window_updates: u32,
-    /// Segments out of order on all subflows together.
+    /// Out-of-order segments on all subflows together.
     out_of_order_on_subflows: u64,
     /// Reassembly delays of the segments delivered since the last drain.
     reassembly_delays: Vec<Span>,
     counters: ReceiverCounters,
 }
 
-/// A subflow's receiver, and the data in the segments that it has not delivered.
+/// A subflow's receiver, and the data of the segments that it has not yet delivered.
 #[derive(Clone, Debug)]
 struct Subflow {
     tcp: tcp::Receiver,
-    /// The data sequence number of segment `delivered + i`, once it has arrived.
+    /// The data sequence number of segment `delivered + i`, if it has arrived.
     data: VecDeque<Option<u64>>,
 }
 
-/// What a subflow's receiver was before a segment.
+/// The state of a subflow's receiver before a segment.
 #[derive(Clone, Copy, Debug)]
 struct Prior {
     delivered: u64,
@@ -69,7 +69,7 @@ struct Prior {
 }
 
 impl Receiver {
-    /// A receiver of `subflows` subflows that has received nothing.
+    /// A receiver with `subflows` subflows, which has received nothing.
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize, stack: MptcpStack) -> Self {
         let mut subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
@@ -84,7 +84,7 @@ impl Receiver {
             arrivals: VecDeque::new(),
             window,
             stack,
-            window_edge: config.buffer[1], // the maximum that may be offered first
+            window_edge: config.buffer[1], // the maximum of the first offer
             ack_deadline: Instant::NEVER,
             window_update_deadline: Instant::NEVER,
             window_updates: 0,
@@ -94,8 +94,8 @@ impl Receiver {
         }
     }
 
-    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. A
-    /// segment of a subflow that does not exist is ignored.
+    /// Handles an arriving segment; `marked` if it carries a CE mark. Returns the acknowledgement that must be sent at
+    /// once. A segment of a subflow that does not exist is ignored.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
         let tcp = &mut subflow.tcp;
@@ -112,13 +112,13 @@ impl Receiver {
         ack.map(|ack| self.acknowledgement(segment.subflow, ack))
     }
 
-    /// When [`Receiver::on_timeout`] is due.
+    /// Time at which [`Receiver::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.ack_deadline.min(self.window_update_deadline)
     }
 
-    /// A deadline passed: a delayed or compressed acknowledgement leaves. Call until there is none.
+    /// Handles an expired deadline: a delayed or compressed acknowledgement is sent. Call it until it returns `None`.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
         if self.window_updates != 0 {
             let index = self.window_updates.trailing_zeros() as u16;
@@ -135,7 +135,7 @@ impl Receiver {
         None
     }
 
-    /// The acknowledgement that a data packet to the sender carries along.
+    /// The acknowledgement that a data packet to the sender carries.
     pub fn piggyback(&mut self, now: Instant, subflow: u16) -> Ack {
         let ack = self.subflows[usize::from(subflow)].tcp.piggyback(now);
         self.update_ack_deadline();
@@ -153,7 +153,7 @@ impl Receiver {
         self.data.next()
     }
 
-    /// Drains the reassembly delay of each segment delivered since the last call: its wait for earlier ones.
+    /// Drains the reassembly delay of each segment delivered since the last call: its wait for earlier segments.
     pub fn drain_reassembly_delays(&mut self, record: impl FnMut(Span)) {
         self.reassembly_delays.drain(..).for_each(record);
     }
@@ -187,7 +187,7 @@ impl Receiver {
         &mut self.arrivals[index]
     }
 
-    /// Puts what the subflow now delivers in order into the connection's reassembly.
+    /// Adds the segments that the subflow now delivers in order to the connection's reassembly.
     fn deliver(&mut self, now: Instant, segment: &Segment, prior: Prior) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
@@ -197,7 +197,7 @@ impl Receiver {
             if index >= subflow.data.len() {
                 subflow.data.resize(index + 1, None);
             }
-            // A segment that PAWS discarded is overwritten when it is retransmitted, with the same mapping.
+            // A segment that PAWS discarded is overwritten by its retransmission, which has the same mapping.
             subflow.data[index] = Some(segment.data_seq);
         }
         let next = self.data.next();
@@ -212,8 +212,8 @@ impl Receiver {
         self.counters.max_out_of_order = self.counters.max_out_of_order.max(out_of_order);
     }
 
-    /// The receive window opens after it was shut: window updates are sent on every subflow that has received data
-    /// (Linux `mptcp_cleanup_rbuf`). The return path of one may be dead, and the others have nothing to acknowledge.
+    /// The receive window has opened after it was shut. Window updates are sent on every subflow that has received data
+    /// (Linux `mptcp_cleanup_rbuf`). The reverse path of one may be dead, and the others have nothing to acknowledge.
     fn send_window_updates(&mut self, now: Instant) {
         self.window_update_deadline = now;
         let receiving_subflows = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
@@ -243,8 +243,8 @@ impl Receiver {
 
     #[inline]
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
-        // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
-        // connection, a dead subflow could keep the window shut for ever.
+        // Out-of-order segments of a subflow are charged to that subflow (Linux `__mptcp_space`). If they were charged
+        // to the connection, a dead subflow could keep the window shut for ever.
         let (next, out_of_order) = (self.data.next(), self.data.out_of_order());
         tcp.receive_window = match self.stack {
             MptcpStack::OutOfTree => self.window.advertise(next, out_of_order, 0, false),

@@ -9,9 +9,9 @@ pub struct Segment {
     pub subflow: u16,
     /// The subflow's own segment.
     pub tcp: tcp::Segment,
-    /// Data sequence number of its payload; without meaning in a handshake.
+    /// Data sequence number of the payload; meaningless in a handshake.
     pub data_seq: u64,
-    /// Whether another subflow was assigned the same data before. (For counters; the option has no such field.)
+    /// Whether the same data was assigned to another subflow before. (For counters; the option has no such field.)
     pub copy: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct PriorState {
     ca_state: CaState,
 }
 
-/// Results of an acknowledgement, or of the reordering timer, from the machine.
+/// Results of an acknowledgement, or of the reordering timer, as the machine reports them.
 #[derive(Clone, Debug, Default)]
 pub struct AckedPackets {
     /// The newest packet delivered.
@@ -23,21 +23,21 @@ pub struct AckedPackets {
     pub newest_lost: Option<SendSnapshot>,
     /// Packets newly reported as CE-marked.
     pub marked: u32,
-    /// Packets removed from the head of the send queue or newly delivered, as Linux's `pkts_acked` has it.
+    /// Packets removed from the head of the send queue or newly delivered, as in Linux's `pkts_acked`.
     pub pkts_acked: u32,
     /// As in [`AckProgress::is_predicted`].
     pub is_predicted: bool,
     /// RTT sample of the newest packet.
     pub rtt: Option<Span>,
-    /// One-way delay of the newest packet, where both ends share a clock.
+    /// One-way delay of the newest packet, if both ends share a clock.
     pub one_way_delay: Option<Span>,
     /// As in [`AckSample::return_queueing`].
     pub return_queueing: Span,
-    /// `snd_una` moved.
+    /// Whether `snd_una` moved.
     pub advanced: bool,
-    /// The acknowledgement may raise the congestion window.
+    /// Whether the acknowledgement may raise the congestion window.
     pub may_raise_cwnd: bool,
-    /// The receiver seems to have delayed the acknowledgement.
+    /// Whether the receiver seems to have delayed the acknowledgement.
     pub ack_delayed: bool,
 }
 
@@ -60,7 +60,7 @@ impl PathSender {
         (self.lost - prior.lost) as u32
     }
 
-    /// A packet was delivered that counts as so many `segments`: `seq`, sent at `sent`.
+    /// Reports the delivery of packet `seq`, which was sent at `sent` and counts as `segments` segments.
     pub fn on_delivered(
         &mut self,
         sample: &mut PendingRateSample,
@@ -73,7 +73,7 @@ impl PathSender {
         self.rate.on_delivered(sample, seq, sent, snapshot);
     }
 
-    /// Tells the controller what an acknowledgement has brought, before it begins or ends an episode.
+    /// Reports the progress of an acknowledgement to the controller, before an episode begins or ends.
     #[inline(never)]
     pub fn report_progress(
         &mut self,

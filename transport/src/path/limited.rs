@@ -1,9 +1,9 @@
-//! How long what has limited a sender (Linux `tcp_chrono_start`, `tcp_chrono_stop`).
+//! How long each limit has limited a sender (Linux `tcp_chrono_start`, `tcp_chrono_stop`).
 
 use super::SendLimit;
 use units::{Instant, Span};
 
-/// Times for which something other than the congestion window and the application limited a sender.
+/// Times for which a sender was limited by something other than the congestion window and the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitedTimes {
     /// The receive window, or QUIC's flow control.
@@ -31,12 +31,12 @@ pub(crate) struct LimitTimer {
 }
 
 impl LimitTimer {
-    /// From `now` on, this limits the sender.
+    /// Sets the limit from `now` on.
     pub(crate) fn set(&mut self, now: Instant, limit: Option<SendLimit>) {
         *self = Self { current: limit.map(|limit| (limit, now)), past: self.times(now) };
     }
 
-    /// The times until `now`, with that of the limit that lasts.
+    /// The times until `now`, including that of the current limit.
     pub(crate) fn times(&self, now: Instant) -> LimitedTimes {
         let mut times = self.past;
         match self.current {

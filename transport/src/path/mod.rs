@@ -1,9 +1,9 @@
 //! The congestion-controlled sender of one path, the same for TCP, MPTCP's subflows and the tunnel's paths.
 //!
-//! [`PathSender`] measures the path (round-trip time, minimum RTT, delivery rate), paces, validates the congestion
-//! window, keeps the congestion state, and notifies the controller of every event, so that an algorithm sees the same
-//! quantities in each of them. The machine knows which packets are outstanding, which are lost and what a
-//! timer means: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
+//! [`PathSender`] measures the path (RTT, minimum RTT, delivery rate), paces, validates the congestion window, keeps
+//! the congestion state, and notifies the controller of every event. An algorithm therefore sees the same quantities
+//! everywhere. The machine knows which packets are outstanding, which are lost and what a timer means: sequence
+//! numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
 
 mod ack;
 mod limited;
@@ -25,7 +25,7 @@ const MIN_RTT_WINDOW: Span = Span::from_secs(300);
 /// each call that may notify it of an event.
 #[derive(Debug)]
 pub struct ControllerHandle {
-    /// The controller of all paths; `None` sends without congestion control.
+    /// The controller of all paths; `None` means sending without congestion control.
     pub controller: Option<Box<dyn Controller>>,
     /// The random stream that the controller draws from.
     pub rng: RngStream,
@@ -34,11 +34,12 @@ pub struct ControllerHandle {
 /// Packets outstanding on a path, as its machine knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
-    /// In the network: RFC 6675's pipe.
+    /// Packets in the network: RFC 6675's pipe.
     pub in_flight: u32,
-    /// Sent and not cumulatively acknowledged.
+    /// Packets sent and not cumulatively acknowledged.
     pub packets_out: u32,
-    /// Of these, delivered out of order (Linux `sacked_out`); zero where no packet is outstanding once it is delivered.
+    /// Of these, packets delivered out of order (Linux `sacked_out`); zero if delivered packets are no longer
+    /// outstanding.
     pub sacked: u32,
     /// The oldest unacknowledged packet.
     pub snd_una: u64,
@@ -46,16 +47,16 @@ pub struct Outstanding {
     pub snd_nxt: u64,
 }
 
-/// What limits a sender other than a full congestion window and the application.
+/// A limit of a sender other than a full congestion window and the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendLimit {
-    /// The congestion window has room for less than a super-segment, which waits for an acknowledgement.
+    /// The congestion window has room for less than a super-segment; the sender waits for an acknowledgement.
     CongestionWindow,
-    /// The queue of the sending host holds enough of the connection (Linux `TSQ_THROTTLED`).
+    /// The queue of the sending host holds enough packets of the connection (Linux `TSQ_THROTTLED`).
     HostQueue,
     /// The receive window (Linux `TCP_CHRONO_RWND_LIMITED`).
     ReceiveWindow,
-    /// The host's send buffer: the application has more to send (Linux `TCP_CHRONO_SNDBUF_LIMITED`).
+    /// The host's send buffer, while the application has more to send (Linux `TCP_CHRONO_SNDBUF_LIMITED`).
     SendBuffer,
 }
 
@@ -65,27 +66,27 @@ pub struct PathSender {
     id: PathId,
     pub(crate) decision: Decision,
     pub(crate) ca_state: CaState,
-    /// `snd_nxt` when the present congestion state was entered: the state ends once it is acknowledged.
+    /// `snd_nxt` when the current congestion state was entered; the state ends once it is acknowledged.
     pub(crate) high_seq: u64,
     pub(crate) rtt: RttEstimator,
     min_rtt: WindowedMin,
     pub(crate) rate: RateSampler,
     pub(crate) pacer: Pacer,
     cwnd_validation: CwndValidation,
-    /// Packets sent since the last acknowledgement sample, or since the reduction began if that is later.
+    /// Packets sent since the last acknowledgement sample, or since the start of the reduction if that is later.
     pub(crate) sent_since_sample: u32,
     sent_since_validation: bool,
     last_sent: Instant,
-    /// The window is restarted after an idle period, and shrinks while it is unused (RFC 2861).
+    /// Whether the window restarts after an idle period, and shrinks while it is unused (RFC 2861).
     pub(crate) slow_start_after_idle: bool,
-    /// The host's timer tick, in which idle times are counted.
+    /// The host's timer tick, the unit of idle times.
     pub(crate) tick: Span,
     pub(crate) lost: u64,
     marked: u64,
 }
 
 impl PathSender {
-    /// A sender that may have `cwnd` packets in flight until its controller decides.
+    /// A sender that may have `cwnd` packets in flight until its controller makes a decision.
     #[must_use]
     pub fn new(id: PathId, cwnd: u32, initial_rto: Span) -> Self {
         Self {
@@ -120,7 +121,7 @@ impl PathSender {
         self.ca_state
     }
 
-    /// `snd_nxt` when the present congestion state was entered.
+    /// `snd_nxt` when the current congestion state was entered.
     #[must_use]
     pub fn high_seq(&self) -> u64 {
         self.high_seq
@@ -156,13 +157,13 @@ impl PathSender {
         self.marked
     }
 
-    /// When the last packet was sent.
+    /// Time at which the last packet was sent.
     #[must_use]
     pub fn last_sent(&self) -> Instant {
         self.last_sent
     }
 
-    /// True if the congestion window has room for a packet more than `in_flight`.
+    /// True if the congestion window has room for one more packet than `in_flight`.
     #[must_use]
     pub fn has_room(&self, in_flight: u32) -> bool {
         in_flight < self.decision.cwnd
@@ -175,19 +176,19 @@ impl PathSender {
         self.decision = inner.decision(self.id);
     }
 
-    /// The path comes up: sending begins in the state Open.
+    /// Brings the path up: sending begins in the state Open.
     pub fn start(&mut self, now: Instant, info: PathInfo, controller: &mut ControllerHandle) {
         (self.ca_state, self.pacer, self.last_sent) = (CaState::Open, Pacer::default(), now);
         self.cwnd_validation.restart(now);
         self.notify(now, &PathEvent::PathUp(info), controller);
     }
 
-    /// Resets the round-trip times: a path that has failed may have another RTT when it comes back.
+    /// Resets the RTT estimates: a path that has failed may have a different RTT when it comes back.
     pub fn reset_rtt(&mut self) {
         (self.rtt, self.min_rtt) = (RttEstimator::default(), WindowedMin::default());
     }
 
-    /// Starts SRTT, RTTVAR and RTO again with this sample.
+    /// Restarts SRTT, RTTVAR and RTO with this sample.
     pub fn restart_rtt(&mut self, now: Instant, rtt: Span, snd_una: u64, snd_nxt: u64) {
         self.rtt = RttEstimator::default();
         self.update_rtt(rtt, snd_una, snd_nxt);
@@ -204,9 +205,9 @@ impl PathSender {
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
     }
 
-    /// A packet is about to be sent with `in_flight` packets in flight: notifies the controller if there are none. The path was
-    /// idle unless packets are `outstanding`, all of them SACKed or lost (RFC 2861, Linux `tcp_cwnd_restart`,
-    /// `tcp_event_data_sent`).
+    /// Called before a packet is sent with `in_flight` packets in flight. If there are none, it notifies the
+    /// controller. The path was idle unless packets are `outstanding`, all of them SACKed or lost (RFC 2861, Linux
+    /// `tcp_cwnd_restart`, `tcp_event_data_sent`).
     pub fn before_send(&mut self, now: Instant, in_flight: u32, outstanding: bool, controller: &mut ControllerHandle) {
         if in_flight > 0 {
             return;
@@ -226,13 +227,13 @@ impl PathSender {
         Span((now.0 / tick - then.0 / tick) * tick)
     }
 
-    /// The retransmission timeout in whole ticks, which backing off doubles (Linux `icsk_rto`).
+    /// The retransmission timeout in whole ticks, to which backoff applies (Linux `icsk_rto`).
     pub(crate) fn rto_in_ticks(&self) -> Span {
         Span(self.rtt.rto().0.next_multiple_of(self.tick.0.max(1)))
     }
 
-    /// A packet is sent that counts as so many `segments`, also in `in_flight`; `outstanding` if others are. The snapshot
-    /// is to be stored with it.
+    /// Called when a packet that counts as `segments` segments is sent. `in_flight` includes it; `outstanding` says
+    /// whether there are other packets outstanding. The returned snapshot must be stored with the packet.
     pub fn on_sent(&mut self, now: Instant, outstanding: bool, in_flight: u32, segments: u32) -> SendSnapshot {
         self.sent_since_sample += segments;
         self.sent_since_validation = true;
@@ -240,8 +241,8 @@ impl PathSender {
         self.rate.on_sent(now, outstanding, self.totals(in_flight))
     }
 
-    /// The controller's pacing rate, or else Linux's (`sk_pacing_rate`): cwnd over SRTT, times 2 early in slow start
-    /// and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). Zero without an RTT sample.
+    /// The controller's pacing rate, or otherwise Linux's (`sk_pacing_rate`): cwnd over SRTT, times 2 early in slow
+    /// start and times 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). Zero without an RTT sample.
     #[must_use]
     pub fn pacing_rate(&self, packet_bytes: u32, packets_out: u32) -> Rate {
         self.decision.pacing_rate.unwrap_or_else(|| {
@@ -252,37 +253,37 @@ impl PathSender {
         })
     }
 
-    /// When the pacer allows the next packet.
+    /// Time at which the pacer allows the next packet.
     #[must_use]
     pub fn next_send_time(&self) -> Instant {
         self.pacer.next_send_time()
     }
 
-    /// Packets of one burst at `rate`, with `payload` bytes a packet.
+    /// Packets per burst at `rate`, with `payload` bytes per packet.
     #[must_use]
     pub fn burst(&self, rate: Rate, payload: u32) -> u32 {
         self.burst_of_at_least(2, rate, payload)
     }
 
-    /// The same with at least so many packets.
+    /// As [`burst`](Self::burst), with at least `packets` packets.
     #[must_use]
     pub(crate) fn burst_of_at_least(&self, packets: u32, rate: Rate, payload: u32) -> u32 {
         Pacer::burst(rate, self.min_rtt.get(), payload, packets)
     }
 
-    /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload`: bytes that a packet of a burst counts
-    /// for.
+    /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload` is the number of bytes per packet for
+    /// the size of a burst.
     pub fn pace(&mut self, send_time: Instant, bytes: u32, rate: Rate, payload: u32) {
         let burst = self.burst(rate, payload);
         self.pace_burst_of(burst, send_time, bytes, rate);
     }
 
-    /// The same, of a burst of so many `packets` if it begins one.
+    /// As [`pace`](Self::pace), with a burst of `packets` if the packet begins one.
     pub(crate) fn pace_burst_of(&mut self, packets: u32, send_time: Instant, bytes: u32, rate: Rate) {
         self.pacer.on_sent(send_time, bytes, rate, packets);
     }
 
-    /// Ends a burst, as there is nothing more to send.
+    /// Ends a burst, because there is nothing more to send.
     pub fn end_burst(&mut self) {
         self.pacer.end_burst();
     }
@@ -315,7 +316,7 @@ impl PathSender {
         cwnd_full
     }
 
-    /// Marks delivery-rate samples as application-limited until what is in flight is delivered.
+    /// Marks delivery-rate samples as application-limited until the packets in flight are delivered.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.rate.mark_app_limited(in_flight);
     }
@@ -330,7 +331,7 @@ impl PathSender {
         self.lost += u64::from(packets);
     }
 
-    /// Whether the controller asks for a reduction, which is to begin the state CWR: asked after
+    /// Whether the controller asks for a reduction, which begins the state CWR. Called after
     /// [`finish_ack`](Self::finish_ack).
     #[must_use]
     #[inline]
@@ -339,8 +340,8 @@ impl PathSender {
             && handle.controller.as_ref().is_some_and(|controller| controller.requests_reduction(self.id))
     }
 
-    /// Begins a window reduction in state `state` (CWR or Recovery), or continues that of CWR (Linux
-    /// `tcp_init_cwnd_reduction`). `by_timer` if no acknowledgement brings it.
+    /// Begins a window reduction in `state` (CWR or Recovery), or continues that of CWR (Linux
+    /// `tcp_init_cwnd_reduction`). `by_timer` if the cause is not an acknowledgement.
     pub fn enter_reduction(
         &mut self,
         now: Instant,
@@ -359,7 +360,7 @@ impl PathSender {
         self.ca_state = state;
     }
 
-    /// A retransmission timeout: enters the state Loss; `reduce_cwnd` if the window is to be reduced (Linux
+    /// Handles a retransmission timeout: enters the state Loss; `reduce_cwnd` if the window should be reduced (Linux
     /// `tcp_enter_loss`).
     pub fn enter_loss(
         &mut self,
@@ -377,7 +378,7 @@ impl PathSender {
         self.ca_state = CaState::Loss;
     }
 
-    /// Ends a window reduction: back to Open; `to_ssthresh` if the window becomes the threshold (Linux
+    /// Ends a window reduction and returns to Open; `to_ssthresh` if the window becomes the threshold (Linux
     /// `tcp_end_cwnd_reduction`).
     pub fn leave_reduction(&mut self, now: Instant, to_ssthresh: bool, controller: &mut ControllerHandle) {
         self.ca_state = CaState::Open;
@@ -385,14 +386,15 @@ impl PathSender {
         self.notify(now, &PathEvent::Recovered { to_ssthresh }, controller);
     }
 
-    /// Undoes a reduction whose losses were spurious: back to Open. Losses from packet `high_seq` on begin another.
+    /// Undoes a reduction whose losses were spurious and returns to Open. Losses from packet `high_seq` on begin
+    /// another reduction.
     pub fn undo_reduction(&mut self, now: Instant, high_seq: u64, controller: &mut ControllerHandle) {
         (self.ca_state, self.high_seq) = (CaState::Open, high_seq);
         self.cwnd_validation.renew(now);
         self.notify(now, &PathEvent::SpuriousLoss, controller);
     }
 
-    /// Ends the state Loss: back to Open.
+    /// Ends the state Loss and returns to Open.
     pub fn leave_loss(&mut self) {
         self.ca_state = CaState::Open;
     }

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-/// Most ranges of an acknowledgement (RFC 9000, section 13.2.3). quinn and quic-go have 64, quiche 68.
+/// Maximum number of ranges in an acknowledgement (RFC 9000, section 13.2.3). quinn and quic-go have 64, quiche 68.
 pub const MAX_ACK_RANGES: usize = 64;
-/// Most ranges that a receiver remembers, so that what fills a gap late is still acknowledged.
+/// Maximum number of ranges that a receiver remembers, so that packets that fill a gap late are still acknowledged.
 const MAX_REMEMBERED_RANGES: usize = 1024;
 
-/// Numbers of 4 bits that hold the ranges.
+/// Number of 4-bit digits that hold the ranges.
 const DIGITS: usize = 128;
 const DIGITS_OF_WORD: usize = 16;
 
-/// The ranges of an acknowledgement, the one with the largest packet number first. They are stored as the frame has them
-/// (RFC 9000, section 19.3.1), as gaps and lengths, so that a packet of the simulator stays small: each number takes as many
+/// The ranges of an acknowledgement, with the largest packet numbers first. They are stored as gaps and lengths, as in
+/// the frame (RFC 9000, section 19.3.1), so that a packet of the simulator stays small. Each number takes as many
 /// digits of 3 bits as it needs, and a fourth bit of a digit is set if another one follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckRanges {
@@ -24,8 +24,8 @@ pub struct AckRanges {
 }
 
 impl AckRanges {
-    /// Adds the next lower range of packet numbers, both ends included, with a packet missing between at least. The first
-    /// range that does not fit is left out, and all lower ones.
+    /// Adds the next lower range of packet numbers, both ends inclusive. At least one packet must be missing in
+    /// between. The first range that does not fit, and all lower ones, are left out.
     pub fn push(&mut self, start: u64, end: u64) {
         let gap = if self.is_empty() { None } else { Some(self.smallest - end - 2) };
         let numbers = gap.into_iter().chain([end - start]);
@@ -65,13 +65,13 @@ impl AckRanges {
         usize::from(self.count)
     }
 
-    /// True without a range.
+    /// True if there are no ranges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The ranges `(first, last)`, from the largest down.
+    /// The ranges `(first, last)`, in descending order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut numbers = self.numbers();
         let mut end = self.largest;
@@ -85,13 +85,13 @@ impl AckRanges {
         })
     }
 
-    /// Packets of the first range.
+    /// Number of packets in the first range.
     pub(super) fn first_length(&self) -> u64 {
         self.numbers().next().map_or(0, |length| length + 1)
     }
 
-    /// Gap and ACK Range Length of every further range as the frame has them (RFC 9000, section 19.3.1): the packets
-    /// between two ranges, and of the range, each less one.
+    /// Gap and ACK Range Length of every further range as in the frame (RFC 9000, section 19.3.1): the number of
+    /// packets between two ranges minus 1, and the number in the range minus 1.
     pub(super) fn gaps_and_lengths(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut numbers = self.numbers().skip(1);
         std::iter::from_fn(move || Some((numbers.next()?, numbers.next()?))).take(self.len().saturating_sub(1))
@@ -120,17 +120,17 @@ fn place(digit: u8) -> (usize, u32) {
     (usize::from(digit) / DIGITS_OF_WORD, u32::from(digit) % DIGITS_OF_WORD as u32 * 4)
 }
 
-/// Digits that a number takes.
+/// Number of digits that a number takes.
 fn digits_of(number: u64) -> usize {
     (64 - number.leading_zeros()).div_ceil(3).max(1) as usize
 }
 
-/// The packet numbers that a receiver has got: the highest ranges, of which none touches another.
+/// The packet numbers that a receiver has received: the highest ranges, none of which touches another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceivedRanges {
-    /// From the highest down, both ends included.
+    /// In descending order, both ends inclusive.
     ranges: VecDeque<(u64, u64)>,
-    /// Everything below was received or is forgotten.
+    /// Everything below has been received or forgotten.
     floor: u64,
     /// The packet number received last.
     latest: u64,
@@ -142,7 +142,7 @@ impl ReceivedRanges {
         self.ranges.front().map(|range| range.1)
     }
 
-    /// Adds a packet number. False if it was there before, or is too old to tell.
+    /// Adds a packet number. False if it was already there, or is too old to tell.
     pub(super) fn insert(&mut self, number: u64) -> bool {
         if number < self.floor {
             return false;
@@ -171,9 +171,9 @@ impl ReceivedRanges {
         true
     }
 
-    /// The ranges as an acknowledgement has them: the highest, with that of the packet received last (RFC 9000, section
-    /// 13.2.3: an acknowledgement should have the most recently received packets). Where that one is too low, it and those
-    /// below take half of the places.
+    /// The ranges for an acknowledgement: the highest ones, including that of the last received packet (RFC 9000,
+    /// section 13.2.3: an acknowledgement should have the most recently received packets). If that range is too low, it
+    /// and those below it take half of the places.
     pub(super) fn ack_ranges(&self) -> AckRanges {
         let latest = self.ranges.partition_point(|range| range.0 > self.latest);
         let highest = if latest < MAX_ACK_RANGES / 2 { MAX_ACK_RANGES } else { MAX_ACK_RANGES / 2 };

@@ -1,4 +1,4 @@
-//! Packets, acknowledgements, and the bytes that they take.
+//! Packets, acknowledgements, and their sizes in bytes.
 
 use super::AckRanges;
 use units::Instant;
@@ -9,13 +9,13 @@ const UDP_HEADER: u32 = 8;
 const SHORT_HEADER: u32 = 1 + 8 + 4;
 /// Tag of the AEAD (RFC 9001, section 5.3).
 const AEAD_TAG: u32 = 16;
-/// STREAM frame without a length, as it ends its packet (RFC 9000, section 19.8): type, stream ID of 2 bytes, offset of
-/// 8. The greatest size, so that every chunk has the same one.
+/// STREAM frame without a length, because it ends its packet (RFC 9000, section 19.8): type, stream ID of 2 bytes,
+/// offset of 8 bytes. These are the maximum sizes, so that every chunk has the same size.
 const STREAM_FRAME: u32 = 1 + 2 + 8;
 /// Bytes of a UDP payload that opens a connection or validates a path (RFC 9000, sections 8.2.1 and 14.1).
 const PADDED_DATAGRAM: u32 = 1200;
 
-/// Bytes beside IP header and chunk of a packet with a STREAM frame.
+/// Bytes of a packet with a STREAM frame in addition to IP header and chunk.
 pub const STREAM_PACKET_OVERHEAD: u32 = UDP_HEADER + SHORT_HEADER + STREAM_FRAME + AEAD_TAG;
 
 /// An ack-eliciting packet of the sender.
@@ -23,11 +23,11 @@ pub const STREAM_PACKET_OVERHEAD: u32 = UDP_HEADER + SHORT_HEADER + STREAM_FRAME
 pub struct Packet {
     /// Path ID: number of the path and of its packet-number space.
     pub path: u16,
-    /// Packet number. That of a handshake or of a validation counts these alone.
+    /// Packet number. Handshake and validation packets have numbers of their own.
     pub number: u64,
-    /// When it was sent. (For the one-way delay; no frame has it.)
+    /// Time at which it was sent. (For the one-way delay; no frame has it.)
     pub sent: Instant,
-    /// What it carries.
+    /// The packet's content.
     pub content: Content,
 }
 
@@ -38,13 +38,14 @@ pub enum Content {
     Initial,
     /// PATH_CHALLENGE: validates a further path.
     PathChallenge,
-    /// PING: a probe where there is no data.
+    /// PING: a probe when there is no data.
     Ping,
     /// STREAM frame.
     Stream {
         /// Number of the chunk.
         chunk: u64,
-        /// Whether another packet with it is in flight on a path that answers. (For counters; the frame has no such field.)
+        /// Whether the chunk is also in flight in another packet, on a path that answers. (For counters; the frame has
+        /// no such field.)
         copy: bool,
     },
 }
@@ -52,9 +53,9 @@ pub enum Content {
 /// A packet of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Number of the path that it takes.
+    /// Number of the path on which it returns.
     pub path: u16,
-    /// What it carries.
+    /// The packet's content.
     pub content: ReplyContent,
 }
 
@@ -75,16 +76,16 @@ pub enum ReplyContent {
     Ack(PathAck),
 }
 
-/// A PATH_ACK frame (draft-ietf-quic-multipath-21, "PATH_ACK Frame"), and the flow-control limit beside it.
+/// A PATH_ACK frame (draft-ietf-quic-multipath-21, "PATH_ACK Frame"), and the flow-control limit sent with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathAck {
     /// Path ID of the packet-number space that it acknowledges.
     pub path: u16,
-    /// ACK Delay, microseconds: from the arrival of the largest packet to this frame.
+    /// ACK Delay, microseconds: from the arrival of the largest packet to the sending of this frame.
     pub delay_us: u32,
-    /// Packets received, from the largest down.
+    /// Ranges of received packets, in descending order.
     pub ranges: AckRanges,
-    /// ECN-CE count: packets of the space received with a CE mark.
+    /// ECN-CE count: packets of the space that were received with a CE mark.
     pub ce_count: u32,
     /// MAX_DATA (RFC 9000, section 19.9), chunks: all chunks below may be sent.
     pub max_data: u64,
@@ -104,7 +105,7 @@ fn varint(value: u64) -> u32 {
 }
 
 impl Packet {
-    /// Size with IP header, bytes; `chunk_bytes` is what the chunk has.
+    /// Size including the IP header, bytes; `chunk_bytes` is the size of the chunk.
     #[must_use]
     pub fn bytes(&self, ip_header: u32, chunk_bytes: u32) -> u32 {
         match self.content {
@@ -122,7 +123,7 @@ impl Packet {
 }
 
 impl Reply {
-    /// Size with IP header, bytes; a chunk has `chunk_bytes`.
+    /// Size including the IP header, bytes; `chunk_bytes` is the size of a chunk.
     #[must_use]
     pub fn bytes(&self, ip_header: u32, chunk_bytes: u32) -> u32 {
         match &self.content {
@@ -137,8 +138,8 @@ impl Reply {
 }
 
 impl PathAck {
-    /// Bytes of the PATH_ACK frame (RFC 9000, section 19.3, with a path ID), of its ECN counts once a mark was seen, and
-    /// of MAX_DATA.
+    /// Bytes of the PATH_ACK frame (RFC 9000, section 19.3, with a path ID), its ECN counts if a mark has been seen,
+    /// and MAX_DATA.
     fn frame_bytes(&self, chunk_bytes: u64) -> u32 {
         // The delay is in units of 8 us (`ack_delay_exponent` 3).
         let largest = self.ranges.largest();

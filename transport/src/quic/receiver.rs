@@ -1,5 +1,5 @@
-//! The receiver: what of each path's packet-number space has arrived, when it is acknowledged, and the reassembly of
-//! each stream.
+//! The receiver: the arrived packets of each path's packet-number space, the timing of acknowledgements, and the
+//! reassembly of each stream.
 
 use super::ack_ranges::ReceivedRanges;
 use super::{Content, MAX_ACK_DELAY, Packet, PathAck, Reply, ReplyContent};
@@ -7,19 +7,19 @@ use crate::tcp::receiver::reassembly::Reassembly;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Ack-eliciting packets that call for an acknowledgement (RFC 9000, section 13.2.2).
+/// Number of ack-eliciting packets after which an acknowledgement is sent (RFC 9000, section 13.2.2).
 const ACK_EVERY: u32 = 2;
 
 /// Configuration of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Paths.
+    /// Number of paths.
     pub paths: u16,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
-    /// Flow-control window, chunks: what the sender may send beyond the data that the application has read.
+    /// Flow-control window, chunks: how far the sender may go beyond the data that the application has read.
     pub window: u64,
-    /// Acknowledge every packet at once.
+    /// Whether every packet is acknowledged at once.
     pub quick_ack: bool,
 }
 
@@ -28,15 +28,15 @@ pub struct ReceiverConfig {
 pub struct ReceiverCounters {
     /// Chunks that arrived again.
     pub duplicates: u64,
-    /// Chunks of which the copy arrived first.
+    /// Chunks whose copy arrived first.
     pub copies_arrived_first: u64,
-    /// Chunks beyond the flow-control limit that was offered; they were dropped.
+    /// Chunks beyond the offered flow-control limit; they were dropped.
     pub beyond_window: u64,
-    /// Maximum number of chunks that waited for earlier ones of their streams.
+    /// Maximum number of chunks that waited for earlier chunks of their streams.
     pub max_out_of_order: u64,
 }
 
-/// The receiver of a connection. Its application reads at once what a stream delivers.
+/// The receiver of a connection. Its application reads delivered data at once.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
@@ -44,9 +44,9 @@ pub struct Receiver {
     streams: Vec<Stream>,
     /// Chunks delivered to the application, of all streams.
     delivered: u64,
-    /// Chunks that wait for earlier ones of their streams.
+    /// Chunks that wait for earlier chunks of their streams.
     out_of_order: u64,
-    /// MAX_DATA offered so far, chunks.
+    /// The latest MAX_DATA, chunks.
     max_data: u64,
     reassembly_delays: Vec<Span>,
     counters: ReceiverCounters,
@@ -67,12 +67,12 @@ struct Space {
 #[derive(Clone, Debug, Default)]
 struct Stream {
     chunks: Reassembly,
-    /// When each chunk from `chunks.next()` on arrived; never, if it has not.
+    /// Arrival time of each chunk from `chunks.next()` on; [`Instant::NEVER`] if it has not arrived.
     arrivals: VecDeque<Instant>,
 }
 
 impl Stream {
-    /// A chunk arrives, by its number in the stream. False if it had arrived before.
+    /// Adds an arrived chunk, by its number in the stream. False if it had already arrived.
     fn insert(&mut self, now: Instant, chunk: u64, mut on_delivery: impl FnMut(Span)) -> bool {
         let next = self.chunks.next();
         if !self.chunks.insert(chunk) {
@@ -95,7 +95,7 @@ impl Receiver {
     /// A receiver that has received nothing.
     ///
     /// # Panics
-    /// Without a stream.
+    /// If there are no streams.
     #[must_use]
     pub fn new(config: ReceiverConfig) -> Self {
         assert!(config.streams > 0, "a connection has a stream");
@@ -119,8 +119,8 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived; `marked` if with a CE mark. Returns what must leave at once. A packet of a path that does not
-    /// exist is ignored.
+    /// Handles an arriving packet; `marked` if it has a CE mark. Returns the reply that must be sent at once. A packet
+    /// of a path that does not exist is ignored.
     pub fn handle(&mut self, now: Instant, packet: &Packet, marked: bool) -> Option<Reply> {
         self.spaces.get(usize::from(packet.path))?;
         let (path, number) = (packet.path, packet.number);
@@ -133,13 +133,13 @@ impl Receiver {
         self.on_packet(now, packet, marked).then(|| self.acknowledge(now, path))
     }
 
-    /// When [`Receiver::on_timeout`] is due.
+    /// Time at which [`Receiver::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.spaces.iter().map(|space| space.deadline).min().unwrap_or(Instant::NEVER)
     }
 
-    /// A deadline passed: a delayed acknowledgement leaves. Call until there is none.
+    /// Handles an expired deadline: a delayed acknowledgement is sent. Call it until it returns `None`.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Reply> {
         let path = self.spaces.iter().position(|space| space.deadline <= now)?;
         Some(self.acknowledge(now, path as u16))
@@ -151,7 +151,8 @@ impl Receiver {
         self.delivered
     }
 
-    /// Drains the wait of each chunk delivered since the last call for earlier ones of its stream.
+    /// Drains the reassembly delay of each chunk delivered since the last call: its wait for earlier chunks of its
+    /// stream.
     pub fn drain_reassembly_delays(&mut self, record: impl FnMut(Span)) {
         self.reassembly_delays.drain(..).for_each(record);
     }
@@ -181,8 +182,8 @@ impl Receiver {
         self.counters.max_out_of_order = self.counters.max_out_of_order.max(self.out_of_order);
     }
 
-    /// Notes a packet number. Returns whether it is acknowledged at once (RFC 9000, sections 13.2.1 and 13.2.2): the
-    /// second one, one out of order, one after a gap, one with a CE mark.
+    /// Records a packet number. Returns whether it is acknowledged at once (RFC 9000, sections 13.2.1 and 13.2.2). That
+    /// is the case for every second packet, a packet out of order or after a gap, and a packet with a CE mark.
     fn on_packet(&mut self, now: Instant, packet: &Packet, marked: bool) -> bool {
         let space = &mut self.spaces[usize::from(packet.path)];
         let prior_largest = space.received.largest();

@@ -1,6 +1,5 @@
-//! Round-trip time of a path and its probe timeout (RFC 9002, sections 5 and 6.2, appendix A). The
-//! variation is updated with the smoothed RTT before the sample, as in appendix A.7 and RFC 6298; the text of section 5.3 has
-//! the two in the other order.
+//! The RTT of a path and its probe timeout (RFC 9002, sections 5 and 6.2, appendix A). The variation is updated with
+//! the previous smoothed RTT, as in appendix A.7 and RFC 6298; the text of section 5.3 has the two in the other order.
 
 use super::MAX_ACK_DELAY;
 use units::{Instant, Span};
@@ -9,7 +8,8 @@ use units::{Instant, Span};
 const INITIAL_RTT: Span = Span::from_millis(333);
 /// Timer granularity (RFC 9002, section 6.1.2: `kGranularity`).
 const GRANULARITY: Span = Span::from_millis(1);
-/// Probe timeouts that make a persistent congestion (RFC 9002, section 7.6.1: `kPersistentCongestionThreshold`).
+/// Number of probe timeouts that make up persistent congestion (RFC 9002, section 7.6.1:
+/// `kPersistentCongestionThreshold`).
 const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
 
 /// RTT estimator of a path.
@@ -36,8 +36,8 @@ impl RttEstimator {
         Self { latest_rtt: Span::ZERO, min_rtt: Span::MAX, smoothed_rtt: rtt, rttvar: rtt / 2, first_sample: None }
     }
 
-    /// Adds a sample, of which the peer's delay was `ack_delay`. Returns the sample without that delay, as far as the
-    /// minimum RTT allows to leave it out.
+    /// Adds a sample that includes the peer's delay `ack_delay`. Returns the sample without that delay, as far as the
+    /// minimum RTT allows its subtraction.
     pub fn update(&mut self, now: Instant, latest_rtt: Span, ack_delay: Span) -> Span {
         self.latest_rtt = latest_rtt;
         if self.first_sample.is_none() {
@@ -55,7 +55,7 @@ impl RttEstimator {
         adjusted
     }
 
-    /// `smoothed_rtt`; before the first sample the initial RTT.
+    /// `smoothed_rtt`, or the initial RTT before the first sample.
     #[must_use]
     pub fn smoothed_rtt(&self) -> Span {
         self.smoothed_rtt
@@ -67,27 +67,27 @@ impl RttEstimator {
         self.rttvar
     }
 
-    /// When the first sample was taken.
+    /// Time of the first sample.
     #[must_use]
     pub fn first_sample(&self) -> Option<Instant> {
         self.first_sample
     }
 
-    /// The RTT of which the time threshold of loss detection is a part (RFC 9002, section 6.1.2): the greater of smoothed and
-    /// latest one.
+    /// The RTT from which the time threshold of loss detection is computed (RFC 9002, section 6.1.2): the larger of the
+    /// smoothed and the latest one.
     #[must_use]
     pub fn loss_rtt(&self) -> Span {
         self.smoothed_rtt.max(self.latest_rtt)
     }
 
-    /// Probe timeout after `pto_count` in a row (RFC 9002, section 6.2.1).
+    /// The probe timeout after `pto_count` consecutive ones (RFC 9002, section 6.2.1).
     #[must_use]
     pub fn pto(&self, pto_count: u32) -> Span {
         Span(self.base_pto().0.saturating_mul(1 << pto_count.min(30)))
     }
 
-    /// Probe timeout of a handshake or a path validation after `count` in a row: the peer does not delay its answer
-    /// (RFC 9002, section 6.2.1).
+    /// The probe timeout of a handshake or a path validation after `count` consecutive ones. The peer does not delay
+    /// its answer (RFC 9002, section 6.2.1).
     #[must_use]
     pub fn handshake_pto(&self, count: u32) -> Span {
         Span(self.pto(0).saturating_sub(MAX_ACK_DELAY).0.saturating_mul(1 << count.min(30)))
@@ -97,7 +97,7 @@ impl RttEstimator {
         self.smoothed_rtt + (self.rttvar * 4).max(GRANULARITY) + MAX_ACK_DELAY
     }
 
-    /// Duration of a persistent congestion (RFC 9002, section 7.6.1).
+    /// Duration of persistent congestion (RFC 9002, section 7.6.1).
     #[must_use]
     pub fn persistent_congestion_duration(&self) -> Span {
         self.base_pto() * PERSISTENT_CONGESTION_THRESHOLD

@@ -1,5 +1,5 @@
-//! Congestion window validation: whether the window is used. RFC 2861 and RFC 7661, as in Linux 6.1
-//! (`tcp_cwnd_validate`).
+//! Congestion window validation: whether the window is used (RFC 2861 and RFC 7661, as in Linux 6.1
+//! `tcp_cwnd_validate`).
 
 use units::{Instant, Span};
 
@@ -15,7 +15,8 @@ pub struct CwndValidation {
 }
 
 impl CwndValidation {
-    /// Called when nothing more can be sent: `limited` if because of the window; `packets_out` are now outstanding.
+    /// Called when nothing more can be sent; `limited` if the window is the reason. `packets_out` packets are
+    /// outstanding now.
     pub fn on_sent(&mut self, limited: bool, packets_out: u32, snd_una: u64, snd_nxt: u64) {
         if snd_una >= self.cwnd_usage_seq || limited || (!self.is_cwnd_limited && packets_out > self.max_packets_out) {
             self.is_cwnd_limited = limited;
@@ -31,13 +32,14 @@ impl CwndValidation {
         self.is_cwnd_limited || (slow_start && cwnd < 2 * self.max_packets_out)
     }
 
-    /// Restarts the measurement: the connection begins, or continues after an idle period.
+    /// Restarts the measurement when the connection begins or continues after an idle period.
     pub fn restart(&mut self, now: Instant) {
         self.cwnd_used = 0;
         self.cwnd_stamp = now;
     }
 
-    /// The window was set or could grow: the time in which it may be unused begins again (Linux `snd_cwnd_stamp`).
+    /// Called when the window was set or could grow: the time for which it may be unused starts again (Linux
+    /// `snd_cwnd_stamp`).
     pub fn renew(&mut self, now: Instant) {
         self.cwnd_stamp = now;
     }

@@ -3,34 +3,35 @@
 use control::{RateSample, SendState};
 use units::{Instant, Span};
 
-/// Delivery-rate state when a packet was sent, stored with the packet.
+/// Delivery-rate state at the sending of a packet, stored with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
-    /// Packets delivered by then (P.delivered).
+    /// Packets delivered so far (P.delivered).
     pub delivered: u64,
-    /// When the latest of them was delivered (P.delivered_time).
+    /// Delivery time of the latest of them (P.delivered_time).
     pub delivered_at: Instant,
-    /// When the most recently delivered packet was sent (P.first_sent_time).
+    /// Send time of the most recently delivered packet (P.first_sent_time).
     pub first_sent: Instant,
-    /// In flight then, and lost and marked by then.
+    /// Packets in flight at that time, and the totals of lost and marked packets.
     pub totals: SendTotals,
-    /// The sender was application-limited.
+    /// Whether the sender was application-limited.
     pub app_limited: bool,
 }
 
-/// Packets in flight, and marked lost and CE-marked so far. The latter two may wrap: only differences count.
+/// Packets in flight, and the totals of packets marked lost and CE-marked. The totals may wrap, as only differences
+/// matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendTotals {
-    /// In flight.
+    /// Packets in flight.
     pub in_flight: u32,
-    /// Marked lost so far.
+    /// Packets marked lost so far.
     pub lost: u32,
-    /// Reported as CE-marked so far.
+    /// Packets reported as CE-marked so far.
     pub marked: u32,
 }
 
 impl SendSnapshot {
-    /// The state at the packet's sending for controllers; `totals` are the present ones.
+    /// The state at the packet's sending, for controllers; `totals` are the current ones.
     #[must_use]
     pub fn sending(&self, totals: SendTotals) -> SendState {
         SendState {
@@ -91,7 +92,7 @@ impl RateSampler {
         self.delivered += u64::from(packets);
     }
 
-    /// A packet is sent; `outstanding` is false if no other is. `totals` counts it in.
+    /// Called when a packet is sent; `outstanding` is false if no other one is. `totals` includes the packet.
     pub fn on_sent(&mut self, now: Instant, outstanding: bool, totals: SendTotals) -> SendSnapshot {
         if !outstanding {
             self.first_sent = now;
@@ -106,7 +107,7 @@ impl RateSampler {
         }
     }
 
-    /// A packet sent at `sent` was delivered: the newest one of an acknowledgement defines the sample.
+    /// Called when a packet sent at `sent` was delivered. The newest packet of an acknowledgement defines the sample.
     pub fn on_delivered(&mut self, sample: &mut PendingRateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
         if sample.newest.is_none_or(|newest| (sent, seq) > newest) {
             sample.newest = Some((sent, seq));
@@ -134,7 +135,8 @@ impl RateSampler {
         sample.newest?;
         let delivered = (self.delivered - sample.prior.delivered) as u32;
         let interval = sample.send_interval.max(now.since(sample.prior.delivered_at));
-        // Shorter than the minimum RTT: an artefact, for example of a retransmission acked for its original.
+        // Shorter than the minimum RTT: an artefact, for example of a retransmission when the original was
+        // acknowledged.
         if min_rtt != Span::MAX && interval < min_rtt || interval == Span::ZERO || delivered == 0 {
             return None;
         }
@@ -147,8 +149,8 @@ impl RateSampler {
         })
     }
 
-    /// The application has nothing to send and the window has room: samples are application-limited until what is in
-    /// flight is delivered.
+    /// The application has nothing to send and the window has room: samples are application-limited until the packets
+    /// in flight are delivered.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }

@@ -1,13 +1,13 @@
 //! Loss detection by count: forward acknowledgement (Mathis and Mahdavi, SIGCOMM 1996), as in Linux before RACK.
 //!
-//! A packet is lost once three packets that were sent after it have been delivered: RFC 6675's threshold of duplicate
-//! acknowledgements, but counted in the order of sending, so that it finds lost retransmissions too.
+//! A packet is lost once three packets that were sent after it have been delivered. That is RFC 6675's threshold of
+//! duplicate acknowledgements, but counted in the order of sending, so that it detects lost retransmissions, too.
 
 use super::Scoreboard;
 use std::collections::VecDeque;
 use units::Instant;
 
-/// FACK's state: the delivered packets that were sent last, oldest first.
+/// FACK's state: the delivered packets that were sent most recently, oldest first.
 #[derive(Clone, Debug)]
 pub struct Fack {
     newest: VecDeque<(Instant, u64)>,
@@ -15,13 +15,13 @@ pub struct Fack {
 }
 
 impl Fack {
-    /// `threshold`: later packets that show a loss (`tcp_reordering`, 3).
+    /// `threshold` is the number of later packets that shows a loss (`tcp_reordering`, 3).
     #[must_use]
     pub fn new(threshold: u32) -> Self {
         Self { newest: VecDeque::new(), threshold: threshold.max(1) as usize }
     }
 
-    /// A packet was delivered.
+    /// Records a delivered packet.
     pub fn on_delivered(&mut self, seq: u64, sent: Instant) {
         let index = self.newest.partition_point(|delivered| *delivered < (sent, seq));
         self.newest.insert(index, (sent, seq));
@@ -30,7 +30,8 @@ impl Fack {
         }
     }
 
-    /// Marks lost what was sent before the last `threshold` delivered packets. Returns the packets newly lost.
+    /// Marks the packets lost that were sent before the last `threshold` delivered packets. Returns the number of newly
+    /// lost packets.
     pub fn mark_lost(&self, scoreboard: &mut Scoreboard) -> u32 {
         match self.newest.front() {
             Some(oldest) if self.newest.len() == self.threshold => scoreboard.expire(*oldest, |_| true).0,

@@ -1,5 +1,5 @@
-//! The packet and the time threshold of loss detection (RFC 9002, sections 6.1.1 and 6.1.2), and their growth to the
-//! reordering that a path shows.
+//! The packet and time thresholds of loss detection (RFC 9002, sections 6.1.1 and 6.1.2), and their growth with the
+//! reordering on a path.
 
 use units::Span;
 
@@ -7,12 +7,12 @@ use units::Span;
 const PACKET_THRESHOLD: u64 = 3;
 /// Initial time threshold, eighths of the RTT (RFC 9002, section 6.1.2: `kTimeThreshold`).
 const TIME_THRESHOLD: u64 = 9;
-/// Greatest time threshold, eighths of the RTT: two round trips.
+/// Maximum time threshold, eighths of the RTT: two RTTs.
 const MAX_TIME_THRESHOLD: u64 = 16;
 /// Timer granularity (RFC 9002, section 6.1.2: `kGranularity`).
 const GRANULARITY: Span = Span::from_millis(1);
 
-/// Thresholds of a path. Neither falls again: what the path reordered once it may reorder again.
+/// The thresholds of a path. They never fall, because a path that has reordered may reorder again.
 #[derive(Clone, Copy, Debug)]
 pub struct LossThresholds {
     is_adaptive: bool,
@@ -21,27 +21,27 @@ pub struct LossThresholds {
 }
 
 impl LossThresholds {
-    /// The initial thresholds, which stay if they are not adaptive.
+    /// The initial thresholds, which are fixed if they are not adaptive.
     #[must_use]
     pub fn new(is_adaptive: bool) -> Self {
         Self { is_adaptive, packets: PACKET_THRESHOLD, rtt_eighths: TIME_THRESHOLD }
     }
 
-    /// Packets sent after a packet, of which one was acknowledged, that make it lost.
+    /// A packet is lost once a packet sent this many packets later is acknowledged.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Age at which a packet is lost once a later one is acknowledged. `rtt`: the greater of smoothed and latest RTT.
+    /// Age at which a packet is lost once a later one is acknowledged. `rtt` is the larger of smoothed and latest RTT.
     #[must_use]
     pub fn loss_delay(&self, rtt: Span) -> Span {
         loss_delay(rtt, self.rtt_eighths)
     }
 
-    /// A packet that was declared lost is acknowledged `delay` after it was sent and when the packet `displacement` after
-    /// it had been acknowledged: neither threshold declares it lost the next time. The packet threshold has no maximum,
-    /// as the time threshold bounds how late a loss is found.
+    /// Raises the thresholds after a spurious loss, so that neither declares such a packet lost again. The packet was
+    /// acknowledged `delay` after it was sent, and after the packet `displacement` later than it. The packet threshold
+    /// has no maximum, because the time threshold bounds how late a loss is detected.
     pub fn on_spurious_loss(&mut self, displacement: u64, delay: Span, rtt: Span) {
         if !self.is_adaptive {
             return;

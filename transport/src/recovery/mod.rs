@@ -1,5 +1,6 @@
-//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK), by count (FACK) or by packet numbers
-//! (RFC 9002), what a false loss undoes, round-trip time, delivery rate, pacing, congestion window validation.
+//! Loss recovery and path measurement. Loss detection is by time (RACK), by count (FACK) or by packet numbers
+//! (RFC 9002); there are also the scoreboard, the undo of false losses, RTT, delivery rate, pacing and congestion
+//! window validation.
 
 mod cwnd_validation;
 mod delivery_rate;

@@ -19,13 +19,13 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// When the next packet may be sent.
+    /// Time at which the next packet may be sent.
     #[must_use]
     pub fn next_send_time(&self) -> Instant {
         if self.burst_left > 0 { Instant::ZERO } else { self.next_send_time }
     }
 
-    /// A packet of `bytes` is sent now. A burst of `burst` packets begins unless one is under way.
+    /// Records that a packet of `bytes` is sent now. It begins a burst of `burst` packets unless one is in progress.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
         self.sent_packets += 1;
         if self.sent_packets <= UNPACED || rate.as_bits() == 0 {
@@ -33,7 +33,7 @@ impl Pacer {
         }
         if self.burst_left == 0 {
             self.burst_left = burst.max(1);
-            // A late burst is compensated by up to half a packet's time: timers are never early.
+            // A late burst is compensated by up to half a packet's time, because timers are never early.
             let lateness = now.since(self.next_send_time);
             self.next_send_time = now;
             let packet_time = rate.time_for(u64::from(bytes));
@@ -49,13 +49,13 @@ impl Pacer {
         self.next_send_time.since(now)
     }
 
-    /// Whether a new burst may begin now, whatever is left of the present one.
+    /// Whether a new burst may begin now, whatever is left of the current one.
     #[must_use]
     pub fn allows_burst(&self, now: Instant) -> bool {
         self.next_send_time <= now
     }
 
-    /// A super-segment of `bytes` is sent now, which is a burst of its own.
+    /// Records that a super-segment of `bytes` is sent now; it is a separate burst.
     pub fn on_super_segment(&mut self, now: Instant, segments: u64, bytes: u64, rate: Rate) {
         self.sent_packets += segments;
         self.burst_left = 0;
@@ -67,7 +67,8 @@ impl Pacer {
         }
     }
 
-    /// A segment of `bytes` is sent again now, as one of a buffer of `segments`, which is paced when it begins.
+    /// Records the retransmission of a segment of `bytes`, one of a buffer of `segments`. The buffer is paced when it
+    /// begins.
     pub fn on_retransmission(&mut self, now: Instant, segments: u32, bytes: u64, rate: Rate) {
         match self.burst_left.checked_sub(1) {
             Some(left) => self.burst_left = left,
@@ -78,12 +79,12 @@ impl Pacer {
         }
     }
 
-    /// Ends a burst, as there was nothing more to send.
+    /// Ends a burst, because there was nothing more to send.
     pub fn end_burst(&mut self) {
         self.burst_left = 0;
     }
 
-    /// Packets of one burst at `rate`, with `payload` bytes a packet, and `least` packets at least.
+    /// Packets per burst at `rate`, with `payload` bytes per packet; at least `least` packets.
     #[must_use]
     pub fn burst(rate: Rate, min_rtt: Span, payload: u32, least: u32) -> u32 {
         let shift = (min_rtt.as_micros() >> 9).min(63);

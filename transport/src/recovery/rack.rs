@@ -47,16 +47,16 @@ impl Rack {
         self.reordering
     }
 
-    /// The round-trip time of the latest delivery.
+    /// The RTT of the latest delivery.
     #[must_use]
     pub fn rtt(&self) -> Span {
         self.rtt
     }
 
-    /// A packet was delivered.
+    /// Records a delivered packet.
     pub fn on_delivered(&mut self, now: Instant, seq: u64, sent: Instant, retransmitted: bool, min_rtt: Span) {
         let rtt = now.since(sent);
-        // Sooner than the minimum RTT: not the retransmission was acked, but the original.
+        // Sooner than the minimum RTT: the original was acknowledged, not the retransmission.
         if retransmitted && rtt < min_rtt {
             return;
         }
@@ -65,7 +65,7 @@ impl Rack {
         self.newest = self.newest.max((sent, seq));
     }
 
-    /// Packet `lowest` was delivered after packets up to `sacked_end` (exclusive) had been.
+    /// Records that packet `lowest` was delivered after packets up to `sacked_end` (exclusive).
     pub fn on_reordering(&mut self, lowest: u64, sacked_end: u64) {
         if lowest >= sacked_end {
             return;
@@ -75,24 +75,24 @@ impl Rack {
         self.reord_seen += 1;
     }
 
-    /// Without SACK: more duplicate acknowledgements came than packets are missing, so that the network reorders by up to
+    /// Without SACK: there were more duplicate acknowledgements than missing packets, so the network reorders by up to
     /// `degree` packets (Linux `tcp_check_reno_reordering`).
     pub fn on_reno_reordering(&mut self, degree: u32) {
         self.reordering = degree.min(self.max_reordering);
         self.reord_seen += 1;
     }
 
-    /// A timeout in the states Open and Disorder: the reordering degree falls to its default at most.
+    /// Handles a timeout in the states Open and Disorder: the reordering degree falls at most to its default.
     pub fn reset_reordering(&mut self, default_reordering: u32) {
         self.reordering = self.reordering.min(default_reordering);
     }
 
-    /// A DSACK was received that does not report a tail-loss probe.
+    /// Records a DSACK that does not report a tail-loss probe.
     pub fn on_dsack(&mut self) {
         self.dsack_seen |= self.reord_seen > 0;
     }
 
-    /// Widens the reordering window after spurious retransmissions, at most once a round trip (Linux
+    /// Widens the reordering window after spurious retransmissions, at most once per RTT (Linux
     /// `tcp_rack_update_reo_wnd`).
     pub fn update_reo_wnd(&mut self, prior_delivered: u64, delivered: u64) {
         if prior_delivered == 0 {
@@ -111,12 +111,12 @@ impl Rack {
         }
     }
 
-    /// Lets the next [`Rack::mark_lost`] run: a reduction was undone.
+    /// Allows the next [`Rack::mark_lost`] to run, after a reduction was undone.
     pub fn advance(&mut self) {
         self.advanced = true;
     }
 
-    /// A recovery ended; `undone` if it proved spurious.
+    /// Records the end of a recovery; `undone` if it proved spurious.
     pub fn on_recovered(&mut self, undone: bool) {
         self.reo_wnd_persist = if undone {
             (self.reo_wnd_persist + 1).min(RECOVERY_THRESHOLD)
@@ -138,7 +138,7 @@ impl Rack {
     }
 
     /// Marks packets lost if anything was delivered since the last call (Linux `tcp_rack_mark_lost`). Returns the
-    /// packets newly lost, and the timeout after which the pending ones are.
+    /// number of newly lost packets, and the timeout after which pending ones are lost.
     pub fn mark_lost(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         if !self.advanced {
             return (0, None);
@@ -147,8 +147,7 @@ impl Rack {
         self.detect_loss(now, scoreboard, reo_wnd)
     }
 
-    /// Marks packets lost without that condition: called when the reordering timer has expired (Linux
-    /// `tcp_rack_detect_loss`).
+    /// Marks packets lost unconditionally, when the reordering timer has expired (Linux `tcp_rack_detect_loss`).
     pub fn detect_loss(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         let timeout = self.rtt + reo_wnd;
         let (lost, pending) = scoreboard.expire(self.newest, |sent| now.since(sent) >= timeout);

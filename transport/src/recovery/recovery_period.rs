@@ -1,29 +1,29 @@
-//! The losses that a reduction of the window answered. Once all of them have arrived after all, the reduction was
-//! spurious and is undone.
+//! The losses that caused a reduction of the window. If all of these packets arrive later, the reduction was spurious
+//! and is undone.
 
 use std::ops::Range;
 
 /// The latest recovery period of a path (RFC 9002, section 7.3.2), by packet numbers.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveryPeriod {
-    /// Packets sent before it began and not before the period before it.
+    /// Packets sent before the period began, but not before the previous period.
     packets: Range<u64>,
     /// Of these, packets declared lost that have not arrived.
     missing: u32,
-    /// Packets declared lost that were sent since: they begin the next period.
+    /// Packets declared lost that were sent since then; they begin the next period.
     missing_later: u32,
     may_undo: bool,
 }
 
 impl RecoveryPeriod {
-    /// Packet `number` is declared lost.
+    /// Records that packet `number` was declared lost.
     pub fn on_lost(&mut self, number: u64) {
         if let Some(missing) = self.missing_of(number) {
             *missing += 1;
         }
     }
 
-    /// Packet `number`, which was declared lost, has arrived.
+    /// Records that packet `number`, which was declared lost, has arrived.
     pub fn on_arrived(&mut self, number: u64) {
         if let Some(missing) = self.missing_of(number) {
             *missing -= 1;
@@ -38,20 +38,20 @@ impl RecoveryPeriod {
         }
     }
 
-    /// A period begins before packet `next`; with `may_undo` its reduction is undone if it proves spurious.
+    /// Begins a period before packet `next`; with `may_undo` its reduction is undone if it proves spurious.
     pub fn begin(&mut self, next: u64, may_undo: bool) {
         self.packets = self.packets.end..next;
         self.missing = std::mem::take(&mut self.missing_later);
         self.may_undo = may_undo;
     }
 
-    /// The reduction stays, as there is another sign of congestion: a CE mark, or persistent congestion.
+    /// Keeps the reduction, because there is another sign of congestion: a CE mark, or persistent congestion.
     pub fn keep(&mut self) {
         self.may_undo = false;
     }
 
-    /// Takes the first packet of the period if its reduction is to be undone: all that was declared lost has arrived.
-    /// Losses from that packet on begin a period again.
+    /// Takes the first packet of the period if its reduction must be undone, because all packets declared lost have
+    /// arrived. Losses from that packet on begin another period.
     #[must_use]
     pub fn take_spurious(&mut self) -> Option<u64> {
         (self.missing == 0 && std::mem::take(&mut self.may_undo)).then(|| {

@@ -40,13 +40,13 @@ impl RttEstimator {
         Span::from_nanos(self.srtt_us8 as u64 * 125)
     }
 
-    /// RTTVAR (RFC 6298): a quarter of the term added to SRTT.
+    /// RTTVAR (RFC 6298): a quarter of the term that is added to SRTT.
     #[must_use]
     pub fn rttvar(&self) -> Span {
         Span::from_micros((self.rttvar_us4 >> 2) as u64)
     }
 
-    /// Smoothed mean deviation: RTTVAR as RFC 6298 and RFC 9002 have it, without Linux's lower bound.
+    /// Smoothed mean deviation: RTTVAR as in RFC 6298 and RFC 9002, without Linux's lower bound.
     #[must_use]
     pub fn mdev(&self) -> Span {
         Span::from_micros((self.mdev_us4 >> 2) as u64)

@@ -1,8 +1,8 @@
 //! The scoreboard (RFC 6675): an entry for each outstanding packet, and the counts of the pipe.
 //!
 //! Sequence numbers count packets. Entries live in a ring indexed by sequence number, so that the steady state neither
-//! searches nor allocates. Packets sent once are in send order by construction; retransmissions have a queue of their
-//! own, cleaned lazily. Together they are the time-ordered list that RACK walks.
+//! searches nor allocates. Packets sent once are in send order by construction. Retransmissions have a separate queue,
+//! which is cleaned lazily. Together they are the time-ordered list that RACK walks.
 
 mod buffers;
 
@@ -29,7 +29,7 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// The packet was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
-/// RACK has marked this transmission lost, which happens once, even if the mark is undone (Linux removes the packet
+/// RACK has marked this transmission lost. That happens only once, even if the mark is undone (Linux removes the packet
 /// from the time-ordered list).
 const RACK_MARKED: u8 = 16;
 /// The last packet of a super-segment.
@@ -42,7 +42,7 @@ impl SentPacket {
         self.flags & SACKED != 0
     }
 
-    /// Whether the packet is marked lost and was not delivered since.
+    /// Whether the packet is marked lost and has not been delivered since.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.flags & LOST != 0
@@ -54,13 +54,13 @@ impl SentPacket {
         self.flags & RETRANSMITTED != 0
     }
 
-    /// Whether the packet was retransmitted at least once: its round-trip time is ambiguous (Karn).
+    /// Whether the packet was retransmitted at least once, so that its RTT is ambiguous (Karn).
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANSMITTED != 0
     }
 
-    /// 1 if the packet is the last of a super-segment, else 0.
+    /// 1 if the packet is the last of a super-segment, otherwise 0.
     fn ends_super_segment(&self) -> u32 {
         u32::from(self.flags & SUPER_SEGMENT_END != 0)
     }
@@ -71,16 +71,16 @@ impl SentPacket {
     }
 }
 
-/// Packet counts of a scoreboard, as Linux has them.
+/// Packet counts of a scoreboard, as in Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// Sent and not cumulatively acknowledged.
+    /// Packets sent and not cumulatively acknowledged.
     pub packets_out: u32,
-    /// Selectively acknowledged.
+    /// Packets selectively acknowledged.
     pub sacked_out: u32,
-    /// Marked lost.
+    /// Packets marked lost.
     pub lost_out: u32,
-    /// Retransmissions outstanding.
+    /// Outstanding retransmissions.
     pub retrans_out: u32,
 }
 
@@ -101,7 +101,7 @@ pub struct Scoreboard {
     counts: PacketCounts,
     /// Outstanding packets that end a super-segment.
     super_segments: u32,
-    /// One past the highest SACKed packet; `snd_una` or less if none is.
+    /// One past the highest SACKed packet; at most `snd_una` if none is SACKed.
     sacked_end: u64,
     /// Lower bound of the packets that were sent only once and are pending.
     first_pending: u64,
@@ -165,7 +165,7 @@ impl Scoreboard {
         &mut self.ring[seq as usize & mask]
     }
 
-    /// Adds a new packet that is sent now; returns its number.
+    /// Adds a new packet that is sent now. Returns its number.
     #[inline(always)]
     pub fn push(&mut self, sent: Instant, snapshot: SendSnapshot) -> u64 {
         if (self.snd_nxt - self.snd_una) as usize == self.ring.len() {
@@ -178,7 +178,7 @@ impl Scoreboard {
         seq
     }
 
-    /// Removes the newest packet, which was not sent after all.
+    /// Removes the newest packet, which was not sent.
     pub fn remove_newest(&mut self) {
         debug_assert!(self.snd_una < self.snd_nxt && !self.packet(self.snd_nxt - 1).was_retransmitted());
         self.super_segments -= self.packet(self.snd_nxt - 1).ends_super_segment();
@@ -201,7 +201,7 @@ impl Scoreboard {
         self.counts.retrans_out += 1;
     }
 
-    /// Records the retransmission of a packet as a tail-loss probe: the pipe does not count it (Linux
+    /// Records the retransmission of a packet as a tail-loss probe, which the pipe does not include (Linux
     /// `tcp_send_loss_probe`).
     pub fn retransmit_as_tlp(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
         self.record_transmission(seq, sent, snapshot, EVER_RETRANSMITTED);
@@ -231,14 +231,14 @@ impl Scoreboard {
         packet
     }
 
-    /// Marks a packet SACKed. Returns its prior entry; nothing changes if it was SACKed already.
+    /// Marks a packet SACKed. Returns its previous entry. If the packet was already SACKed, nothing changes.
     pub fn sack(&mut self, seq: u64) -> SentPacket {
         let prior = *self.packet(seq);
         if prior.is_sacked() {
             return prior;
         }
         let mut cleared_flags = LOST;
-        // A retransmission that is not marked lost stays counted as in flight.
+        // A retransmission that is not marked lost still counts as in flight.
         if prior.is_retransmitted() && prior.is_lost() {
             cleared_flags |= RETRANSMITTED;
             self.counts.retrans_out -= 1;
@@ -261,7 +261,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a packet lost, or, if it is marked already, its outstanding retransmission. Returns whether anything
+    /// Marks a packet lost, or, if it is already marked, its outstanding retransmission. Returns whether anything
     /// changed.
     pub fn mark_lost(&mut self, seq: u64) -> bool {
         let packet = self.packet_mut(seq);
@@ -280,19 +280,19 @@ impl Scoreboard {
         true
     }
 
-    /// Takes the send snapshot of the packet marked lost last.
+    /// Takes the send snapshot of the last packet marked lost.
     pub fn take_last_lost(&mut self) -> Option<SendSnapshot> {
         self.last_lost.take()
     }
 
-    /// Marks a packet lost for RACK, once for each transmission.
+    /// Marks a packet lost for RACK, once per transmission.
     fn mark_expired(&mut self, seq: u64) -> bool {
         let newly_lost = self.mark_lost(seq);
         self.packet_mut(seq).flags |= RACK_MARKED;
         newly_lost
     }
 
-    /// Removes every loss mark: the episode was spurious.
+    /// Removes every loss mark, because the episode was spurious.
     pub fn unmark_lost(&mut self) {
         for seq in self.snd_una..self.snd_nxt {
             self.packet_mut(seq).flags &= !LOST;
@@ -307,39 +307,39 @@ impl Scoreboard {
         self.counts.retrans_out > 0 || (self.snd_una < self.snd_nxt && self.packet(self.snd_una).was_retransmitted())
     }
 
-    /// Whether the oldest packet is SACKed, though the receiver should have acknowledged it.
+    /// Whether the oldest packet is SACKed, although the receiver should have acknowledged it.
     #[must_use]
     pub fn head_is_sacked(&self) -> bool {
         self.snd_una < self.snd_nxt && self.packet(self.snd_una).is_sacked()
     }
 
-    /// Without SACK: counts one more packet, unknown which, as arrived. False if all but the lost ones are counted
-    /// already.
+    /// Without SACK: counts one more packet as arrived; which one is unknown. False if all but the lost ones are
+    /// already counted.
     pub fn add_reno_sack(&mut self) -> bool {
         let has_room = self.counts.sacked_out < self.max_reno_sacks();
         self.counts.sacked_out += u32::from(has_room);
         has_room
     }
 
-    /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged. Returns whether the
-    /// others fit beside the holes (Linux `tcp_limit_reno_sacked`).
+    /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged. Returns false
+    /// if the others had to be limited to the outstanding packets that are not holes (Linux `tcp_limit_reno_sacked`).
     pub fn remove_reno_sacks(&mut self, count: u32) -> bool {
         let rest = self.counts.sacked_out.saturating_sub(count);
         self.counts.sacked_out = rest.min(self.max_reno_sacks());
         self.counts.sacked_out == rest
     }
 
-    /// Outstanding packets that are no holes: the lost ones, one at least.
+    /// Outstanding packets except the holes, which are the lost packets, but at least one.
     fn max_reno_sacks(&self) -> u32 {
         self.counts.packets_out - self.counts.lost_out.max(1).min(self.counts.packets_out)
     }
 
-    /// Without SACK: duplicate acknowledgements are counted afresh.
+    /// Without SACK: restarts the count of duplicate acknowledgements.
     pub fn reset_reno_sack(&mut self) {
         self.counts.sacked_out = 0;
     }
 
-    /// Forgets every SACK: the receiver has reneged on them.
+    /// Forgets every SACK, because the receiver has reneged.
     pub fn renege(&mut self) {
         for seq in self.snd_una..self.snd_nxt {
             self.packet_mut(seq).flags &= !SACKED;
@@ -349,7 +349,7 @@ impl Scoreboard {
         self.first_pending = self.snd_una;
     }
 
-    /// The lowest packet that is lost and not retransmitted yet.
+    /// The lowest lost packet that has not been retransmitted yet.
     pub fn next_lost(&mut self) -> Option<u64> {
         if self.counts.lost_out == 0 {
             return None;
@@ -364,8 +364,9 @@ impl Scoreboard {
         None
     }
 
-    /// Marks lost what was sent before `newest` (send time, number) and for whose send time `is_expired` holds, in the
-    /// order of sending. Returns how many packets that were, and the send time of the latest one that has not expired.
+    /// Marks the packets lost that were sent before `newest` (send time, number) and whose send time satisfies
+    /// `is_expired`, in the order of sending. Returns their number, and the send time of the latest packet that has not
+    /// expired.
     pub fn expire(&mut self, newest: (Instant, u64), is_expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
         let (mut lost, pending) = self.expire_originals(newest, &is_expired);
         let (lost_retransmissions, later_pending) = self.expire_retransmissions(newest, &is_expired);
@@ -396,7 +397,7 @@ impl Scoreboard {
         (lost, None)
     }
 
-    /// The send time of the latest original sent before `newest` that is neither delivered nor lost.
+    /// The send time of the latest original transmission before `newest` that is neither delivered nor lost.
     fn latest_pending(&self, newest: (Instant, u64)) -> Option<Instant> {
         // Nothing above the newest delivery was sent before it, unless that was a retransmission.
         let is_in_order =
@@ -432,7 +433,7 @@ impl Scoreboard {
         (lost, pending.map(|(sent, _)| *sent))
     }
 
-    /// True if the queue's entry is the packet's latest transmission and still pending.
+    /// True if the queue's entry is the packet's latest transmission and is still pending.
     fn is_current(&self, sent: Instant, seq: u64) -> bool {
         (self.snd_una..self.snd_nxt).contains(&seq) && {
             let packet = self.packet(seq);

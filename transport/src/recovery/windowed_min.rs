@@ -1,4 +1,4 @@
-//! Minimum filter over a sliding window of time, as Linux keeps it for the minimum RTT (`minmax_running_min`).
+//! Minimum filter over a sliding time window, as Linux uses for the minimum RTT (`minmax_running_min`).
 
 use control::common::WindowedMax;
 use units::{Instant, Span};

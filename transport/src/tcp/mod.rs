@@ -1,8 +1,8 @@
-//! TCP as in Linux 6.1, as far as congestion control and reordering can see it: a sender and its receiver.
+//! TCP as in Linux 6.1, in the detail that matters to congestion control and reordering: a sender and its receiver.
 //!
-//! Sequence numbers count segments: every segment of a connection carries the same payload (the MSS), so that windows,
-//! scoreboards and congestion control all speak of packets. Bytes appear only at the receive window and the
-//! buffers, where Linux counts them.
+//! Sequence numbers count segments. Every segment of a connection carries the same payload (the MSS), so that windows,
+//! scoreboards and congestion control all count packets. Bytes appear only in the receive window and the buffers, where
+//! Linux counts them.
 
 pub mod receiver;
 mod segment;

@@ -1,6 +1,6 @@
 //! Segments and acknowledgements as values: nothing is serialised.
 
-/// Values of the ACE field (RFC 9768 section 3.2.2).
+/// Number of values of the ACE field (RFC 9768 section 3.2.2).
 pub(crate) const ACE_CYCLE: u8 = 8;
 /// The ACE field before any mark (RFC 9768 section 3.2.1: `s.cep` and `r.cep` begin at 5).
 pub(crate) const INITIAL_ACE: u8 = 5;
@@ -33,12 +33,12 @@ pub struct Segment {
     pub cwr: bool,
     /// Whether the segment carries data that was sent before.
     pub retransmission: bool,
-    /// PSH flag: the last of a super-segment of several, or of what the application has written.
+    /// PSH flag: the last segment of a super-segment of several, or of the data that the application has written.
     pub psh: bool,
 }
 
-/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). Kept small:
-/// every acknowledgement on its way carries them.
+/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). The type is
+/// small because every acknowledgement in flight carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     starts: [u64; 3],
@@ -47,7 +47,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; a fourth does not fit beside timestamps and is ignored.
+    /// Adds a block; a fourth does not fit in addition to timestamps and is ignored.
     pub fn push(&mut self, (start, end): (u64, u64)) {
         let index = self.len();
         if index < self.starts.len() {
@@ -57,7 +57,7 @@ impl SackBlocks {
         }
     }
 
-    /// Keeps the first `count` blocks at most.
+    /// Keeps at most the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count as u8);
     }
@@ -68,7 +68,7 @@ impl SackBlocks {
         usize::from(self.count)
     }
 
-    /// True without any block.
+    /// True if there are no blocks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -80,7 +80,7 @@ impl SackBlocks {
         blocks.map(|(start, length)| (start, start.saturating_add(u64::from(length))))
     }
 
-    /// The blocks but the first `skipped`, lowest sequence number first.
+    /// The blocks except the first `skipped`, lowest sequence number first.
     pub(crate) fn sorted(&self, skipped: usize) -> impl Iterator<Item = (u64, u64)> + use<> {
         let mut blocks = [(u64::MAX, u64::MAX); 3];
         blocks.iter_mut().zip(self.iter().skip(skipped)).for_each(|(to, from)| *to = from);
@@ -108,14 +108,15 @@ pub struct Ack {
     pub ece: bool,
     /// ACE field: the receiver's count of CE-marked packets, modulo 8 (RFC 9768).
     pub ace: u8,
-    /// One-way delay of the newest segment, milliseconds of the clock that both ends share. Real TCP has no such field;
+    /// One-way delay of the newest segment, milliseconds of the clock that both ends share. Real TCP has no such field.
     /// TCP-LP, which is defined by this delay, estimates it from timestamps.
     pub one_way_delay_ms: u32,
 }
 
 impl Ack {
-    /// Whether nothing that an earlier acknowledgement of the same connection says is missing in this one, so that a queue may
-    /// drop the earlier (CAKE's ACK filter): not duplicates whose SACK blocks say no more, nor what ECN or SACK adds.
+    /// Whether this acknowledgement contains everything that an earlier one of the same connection says, so that a
+    /// queue may drop the earlier one (CAKE's ACK filter). It does not for duplicates without new SACK blocks, or for
+    /// additions by ECN or SACK.
     #[must_use]
     pub fn supersedes(&self, earlier: &Self) -> bool {
         let flags = |ack: &Self| (ack.syn, ack.ece, ack.ace);

@@ -21,12 +21,12 @@ impl SinglePathSender {
         Self { sender: Sender::new(config, PathId(0)), controller }
     }
 
-    /// The controller, for a driver that steers it from outside or exchanges it before the connection opens.
+    /// The controller, for a driver that steers it from outside or replaces it before the connection opens.
     pub fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
         self.controller.controller.as_mut()
     }
 
-    /// From now on its controller draws from `rng`.
+    /// Makes the controller draw from `rng` from now on.
     pub fn draw_from(&mut self, rng: RngStream) {
         self.controller.rng = rng;
     }
@@ -37,12 +37,12 @@ impl SinglePathSender {
         self.sender.handle(now, input, &mut self.controller);
     }
 
-    /// The segment that was polled last waits in the queue of the sending host until `departure`.
+    /// Reports that the last polled segment waits in the queue of the sending host until `departure`.
     pub fn wait_in_host_queue(&mut self, departure: Instant) {
         self.sender.wait_in_host_queue(departure);
     }
 
-    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
+    /// Returns the next segment, or the deadline of the next poll if there is nothing to send now.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output {
         self.sender.poll(now, &mut self.controller)

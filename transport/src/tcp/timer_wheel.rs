@@ -1,16 +1,16 @@
-//! When the kernel's timers expire (Linux 6.1 `kernel/time/timer.c`): at a tick, and never early.
+//! The expiry of the kernel's timers (Linux 6.1 `kernel/time/timer.c`): at a tick, and never early.
 
 use units::{Instant, Span};
 
-/// Buckets of a level, less the present one.
+/// Buckets of a level, except the current one.
 const BUCKETS: u64 = 63;
-/// A level's buckets are eight times as wide as those of the one below.
+/// A level's buckets are eight times as wide as those of the level below.
 const SHIFT: u32 = 3;
 const LEVELS: u32 = 8;
 
-/// When a timer expires that is set `now`. The timeout is rounded up to ticks and counted from the current one, and the
-/// timer waits in the bucket after that time: of one tick if the timeout is below 63 ticks, of eight if it is below
-/// 504, and so on.
+/// Expiry of a timer that is set `now`. The timeout is rounded up to ticks and counted from the current one. The timer
+/// waits in the bucket after that time: of one tick if the timeout is below 63 ticks, of eight if it is below 504, and
+/// so on.
 pub(super) fn expiry(now: Instant, timeout: Span, tick: Span) -> Instant {
     let ticks = timeout.0.div_ceil(tick.0);
     let shift = (0..LEVELS).map(|level| level * SHIFT).find(|shift| ticks < BUCKETS << shift);

@@ -1,4 +1,4 @@
-//! Subflows join and leave.
+//! Subflows that join and leave.
 
 use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp;
@@ -9,7 +9,7 @@ impl Sender {
         if self.connect_time.is_none() {
             self.connect_time = Some(now);
             if !self.config.tcp.handshake {
-                self.snd_wnd_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
+                self.snd_wnd_end = u64::from(self.config.tcp.initial_window); // the receiver's window is not known yet
             }
             self.join(now, 0);
             self.membership_deadline = self.next_membership_change();
@@ -21,7 +21,8 @@ impl Sender {
         self.handle_subflow(now, index, tcp::Input::Connect);
     }
 
-    /// Called after a subflow was polled: its handshake may be complete. That of the first one lets others join.
+    /// Called after a subflow was polled, because its handshake may be complete. Once the first one is established,
+    /// others may join.
     #[inline]
     pub(super) fn check_established(&mut self, now: Instant, index: usize) {
         let subflow = &self.subflows[index];
@@ -47,15 +48,15 @@ impl Sender {
         self.update_membership(now);
     }
 
-    /// True if another subflow may join. In upstream Linux the connection is fully established once the peer has answered to
-    /// the third packet of the handshake, and one subflow joins at a time.
+    /// True if another subflow may join. In upstream Linux the connection is fully established once the peer has
+    /// answered the third packet of the handshake, and one subflow joins at a time.
     fn may_join(&self, now: Instant) -> bool {
         let is_joining = |subflow: &super::Subflow| subflow.state == SubflowState::Joining;
         self.subflows[0].fully_established_at <= now
             && (self.config.stack == MptcpStack::OutOfTree || !self.subflows.iter().any(is_joining))
     }
 
-    /// Joins and removes the subflows whose time to join or leave has come.
+    /// Joins and removes the subflows that are due to join or leave.
     pub(super) fn update_membership(&mut self, now: Instant) {
         let Some(start) = self.connect_time else { return };
         for index in 0..self.subflows.len() {
@@ -86,7 +87,7 @@ impl Sender {
         self.subflows_to_poll &= !(1 << index);
     }
 
-    /// When the next subflow joins or leaves.
+    /// Time at which the next subflow joins or leaves.
     fn next_membership_change(&self) -> Instant {
         let Some(start) = self.connect_time else { return Instant::NEVER };
         let change_time = |subflow: &super::Subflow| match subflow.state {

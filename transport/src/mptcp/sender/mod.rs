@@ -1,9 +1,9 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (what the application has written),
-//! `reinjection` (data sent again on another subflow), `membership` (subflows join and leave).
+//! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (the data that the application has
+//! written), `reinjection` (data sent again on another subflow), `membership` (subflows that join and leave).
 //!
-//! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
+//! Behaviour: RFC 8684, and two Linux stacks where the RFC leaves a choice ([`MptcpStack`]).
 
 mod membership;
 mod reinjection;
@@ -22,15 +22,15 @@ use subflow::Subflow;
 pub use subflow::SubflowState;
 use units::{Instant, RngStream, Span};
 
-/// Maximum number of subflows: sets of subflows are bit masks.
+/// Maximum number of subflows, because sets of subflows are bit masks.
 const MAX_SUBFLOWS: usize = 32;
 
-/// Bit mask of the subflows that have failed since a segment was assigned to them, so that it was or is to be reinjected.
+/// Bit mask of the subflows that have failed since a segment was assigned to them, so that it needs a reinjection.
 #[derive(Clone, Copy, Debug, Default)]
 struct FailedSubflows(u32);
 
 impl FailedSubflows {
-    /// Adds a subflow. False if it was in already.
+    /// Adds a subflow. False if it was already in the set.
     fn insert(&mut self, index: usize) -> bool {
         let is_new = self.0 & (1 << index) == 0;
         self.0 |= 1 << index;
@@ -45,13 +45,13 @@ impl FailedSubflows {
 /// Configuration of an MPTCP sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// TCP of every subflow; its send buffer is the connection's.
+    /// Configuration of every subflow's TCP; its send buffer is the connection's.
     pub tcp: tcp::sender::SenderConfig,
-    /// The subflows, 32 at most. The first opens the connection.
+    /// The subflows, at most 32. The first opens the connection.
     pub subflows: Vec<SubflowConfig>,
-    /// The Linux stack whose reinjection is followed.
+    /// The Linux stack whose reinjection rules apply.
     pub stack: MptcpStack,
-    /// How large the send buffer is, with upstream rules.
+    /// The rule for the size of the send buffer, for the upstream stack.
     pub send_buffer: SendBufferRule,
     /// Whether the oldest data is sent again on a faster subflow while the receive window or the send buffer is full
     /// (Raiciu et al., NSDI 2012).
@@ -64,9 +64,9 @@ pub struct ConnectionConfig {
 /// Configuration of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubflowConfig {
-    /// Whether the subflow is used only while no regular one can be (RFC 8684: B flag).
+    /// Whether the subflow is used only while no regular subflow can be (RFC 8684: B flag).
     pub backup: bool,
-    /// Time of its MP_JOIN, counted from [`Input::Connect`]; not before the connection is open.
+    /// Time of its MP_JOIN, counted from [`Input::Connect`]; it waits until the connection is open.
     pub join: Span,
     /// Time of its removal, counted from [`Input::Connect`].
     pub leave: Option<Span>,
@@ -75,16 +75,17 @@ pub struct SubflowConfig {
 /// A Linux MPTCP stack. The two differ in when they reinject data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MptcpStack {
-    /// Linux 6.1 (`net/mptcp/protocol.c`): when the connection's own timer runs out, its oldest data; a subflow without
-    /// progress over four such intervals is stale, and all outstanding data is sent again on the others.
+    /// Linux 6.1 (`net/mptcp/protocol.c`): when the connection's own timer expires, its oldest data is reinjected. A
+    /// subflow without progress over four such intervals is stale, and all outstanding data is then sent again on the
+    /// others.
     Upstream,
-    /// The out-of-tree stack (v0.8x to v0.95): whatever a subflow had outstanding at its timeout, at once; that subflow
-    /// is left out until something of it is acknowledged.
+    /// The out-of-tree stack (v0.8x to v0.95): at a subflow's timeout, all its outstanding data is reinjected at once.
+    /// The subflow gets no new data until some of its data is acknowledged.
     OutOfTree,
 }
 
-/// How large the send buffer of a connection is by upstream rules, from those of its subflows, each twice the greatest
-/// window of its subflow.
+/// The rule by which upstream Linux sizes a connection's send buffer from those of its subflows. Each of these is twice
+/// the largest window of its subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendBufferRule {
     /// Their sum: Linux 6.7 and later (`__mptcp_sync_sndbuf`).
@@ -96,18 +97,17 @@ pub enum SendBufferRule {
 /// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// The connection is to be opened.
+    /// Opens the connection.
     Connect,
-    /// An acknowledgement arrived.
+    /// An acknowledgement has arrived.
     Ack(&'a Ack),
-    /// A deadline passed. An early call does nothing.
+    /// A deadline has passed. An early call does nothing.
     Timeout,
-    /// The host's own queue dropped the segment just polled.
+    /// The host's own queue has dropped the last polled segment.
     LocalDrop(Segment),
-    /// The application has written this number of segments more; the sum saturates, so that `u64::MAX` is an endless
-    /// stream.
+    /// The application has written this many more segments. The sum saturates, so that `u64::MAX` is an endless stream.
     Write(u64),
-    /// The application ends: no new data is sent.
+    /// The application ends, and no new data is sent.
     Stop,
 }
 
@@ -116,16 +116,16 @@ pub enum Input<'a> {
 pub enum Output {
     /// A segment to send.
     Transmit(Segment),
-    /// Nothing to send before this instant or the next input.
+    /// Nothing to send until this instant or the next input.
     WaitUntil(Instant),
 }
 
-/// Counters of an MPTCP connection's sender, beside those of its subflows.
+/// Counters of an MPTCP connection's sender, in addition to those of its subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
-    /// Segments that the scheduler sent on one subflow although another carries them.
+    /// Segments that the scheduler sent on one subflow although another one carries them.
     pub copies: u64,
-    /// Segments reinjected: sent again on another subflow because theirs failed, was removed, or blocked the window.
+    /// Reinjected segments: sent again on another subflow because theirs failed, was removed, or blocked the window.
     pub reinjected: u64,
     /// Opportunistic retransmissions, when a slow subflow blocked the window.
     pub opportunistic_retransmissions: u64,
@@ -140,19 +140,19 @@ pub struct Sender {
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue<FailedSubflows>,
-    /// Views of the scheduler; up to date for the subflows that are in none of the next three.
+    /// The scheduler's views; up to date except for the subflows in the next three bit masks.
     views: Vec<PathView>,
-    /// Bit masks: subflows of which something may have changed, those that were only polled, those that take nothing more
+    /// Bit masks of subflows: those that may have changed, those that were only polled, those that accept nothing more
     /// until the next input, and those that may have something to send.
     changed_subflows: u32,
     polled_subflows: u32,
     closed_subflows: u32,
     subflows_to_poll: u32,
-    /// Those that have received an acknowledgement, until what they can send has been sent.
+    /// Bit mask of the subflows that have received an acknowledgement and have not yet sent what it allows.
     acked_subflows: u32,
     /// Whether the scheduler has run since the latest input.
     has_scheduled: bool,
-    /// Data to be reinjected.
+    /// Data that waits for reinjection.
     reinjections: VecDeque<u64>,
     /// Expiry of the connection's retransmission timer.
     retransmit_timer: Instant,
@@ -165,7 +165,7 @@ pub struct Sender {
     send_buffer: send_buffer::SendBuffer,
     limits: LimitTimer,
     connect_time: Option<Instant>,
-    /// When the next subflow joins or leaves.
+    /// Time at which the next subflow joins or leaves.
     membership_deadline: Instant,
     /// Delays of the data acknowledged since the last drain: from its first assignment to DATA_ACK, and the part of it
     /// beyond the maximum smoothed RTT.
@@ -174,8 +174,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender whose subflows are controlled by `controller`, which draws from `rng`, and assigned data by
-    /// `scheduler`; `fill` determines where packets wait. The sender has nothing to send yet.
+    /// A sender whose subflows are controlled by `controller`, which draws from `rng`, and scheduled by `scheduler`.
+    /// `fill` determines where packets wait. The sender has nothing to send yet.
     ///
     /// # Panics
     /// Without a subflow, or with more than 32.
@@ -221,7 +221,7 @@ impl Sender {
         }
     }
 
-    /// The controller of all subflows, for a driver that steers it from outside or exchanges it before the connection
+    /// The controller of all subflows, for a driver that steers it from outside or replaces it before the connection
     /// opens.
     pub fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
         self.controller.controller.as_mut()
@@ -245,7 +245,7 @@ impl Sender {
         self.has_scheduled = false;
     }
 
-    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
+    /// Returns the next segment, or the deadline of the next poll if there is nothing to send now.
     pub fn poll(&mut self, now: Instant) -> Output {
         if !std::mem::replace(&mut self.has_scheduled, true) {
             self.fill(now);
@@ -274,7 +274,7 @@ impl Sender {
         Output::WaitUntil(self.deadline())
     }
 
-    /// The segment that was polled last, of this subflow, waits in the queue of the sending host until `departure`.
+    /// Reports that the last polled segment of this subflow waits in the queue of the sending host until `departure`.
     pub fn wait_in_host_queue(&mut self, subflow: u16, departure: Instant) {
         self.subflows[usize::from(subflow)].sender.wait_in_host_queue(departure);
     }
@@ -296,7 +296,7 @@ impl Sender {
         self.subflows.iter().map(|subflow| (&subflow.sender, subflow.state))
     }
 
-    /// Times a subflow failed or went stale.
+    /// Number of times that a subflow failed or went stale.
     #[must_use]
     pub fn failures(&self, subflow: usize) -> u64 {
         self.subflows[subflow].failures
@@ -309,12 +309,12 @@ impl Sender {
     }
 
     /// Drains the delays of each segment acknowledged since the last call: the time from its first assignment to its
-    /// DATA_ACK, and the part of it beyond the subflows' maximum smoothed RTT then.
+    /// DATA_ACK, and the part of it beyond the subflows' maximum smoothed RTT at that time.
     pub fn drain_delays(&mut self, mut record: impl FnMut(Span, Span)) {
         self.delays.drain(..).for_each(|(delay, excess)| record(delay, excess));
     }
 
-    /// Calls a subflow's sender with the controller, and records that something of the subflow may have changed.
+    /// Calls a subflow's sender with the controller, and records that the subflow may have changed.
     #[inline]
     fn with_subflow<R>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Reinjection: data sent again on another subflow, because its own failed, was removed, or blocks the window.
+//! Reinjection: data is sent again on another subflow, because its own has failed, was removed, or blocks the window.
 
 use super::{MptcpStack, Sender, SubflowState};
 use crate::path::SendLimit;
@@ -12,11 +12,11 @@ const STALE_LOSS_COUNT: u32 = 4;
 const RTO_MIN: Span = Span::from_millis(200);
 /// Bytes that Linux retransmits at once: its data fragments fill a page fragment of 32 KiB.
 const RETRANSMIT_BYTES: u32 = 32 * 1024;
-/// Congestion window up to which a subflow counts as slow whatever its RTT, packets.
+/// Congestion window up to which a subflow counts as slow, whatever its RTT, packets.
 const SMALL_WINDOW: u32 = 4;
 
 impl Sender {
-    /// Called after a subflow's timers ran: after a timeout the out-of-tree stack reinjects all that the subflow
+    /// Called after a subflow's timers ran. After a timeout the out-of-tree stack reinjects all data that the subflow
     /// carries.
     pub(super) fn check_subflow_timeout(&mut self, index: usize) {
         let timeouts = self.subflows[index].sender.counters().timeouts;
@@ -35,8 +35,8 @@ impl Sender {
         self.changed_subflows |= 1 << index;
     }
 
-    /// Queues the unacknowledged data of a subflow for reinjection, each segment once. Probes of a window that was shut from the
-    /// start carry data that was never sent.
+    /// Queues the unacknowledged data of a subflow for reinjection, each segment once. Probes of a window that was shut
+    /// from the start carry data that was never sent.
     pub(super) fn reinject_subflow(&mut self, index: usize) {
         let sent = self.queue.snd_una()..self.queue.end();
         for data in self.subflows[index].unacknowledged().filter(|data| sent.contains(data)) {
@@ -47,7 +47,8 @@ impl Sender {
         self.reinjections.make_contiguous().sort_unstable();
     }
 
-    /// Assigns queued data, oldest first, to the fastest subflow that has not carried it; if all have, to the fastest.
+    /// Assigns queued data, oldest first, to the fastest subflow that has not carried it, or to the fastest if all
+    /// have.
     pub(super) fn reinject(&mut self, now: Instant) {
         while let Some(&data) = self.reinjections.front() {
             if data >= self.queue.snd_una() {
@@ -71,9 +72,9 @@ impl Sender {
         candidates.min_by_key(|index| self.views[*index].srtt)
     }
 
-    /// Restarts the connection's retransmission timer if anything is outstanding: it expires with the latest
-    /// retransmission timer of the subflows that make progress (Linux `mptcp_set_timeout`), as a stale one must not
-    /// delay the reinjection of its own data.
+    /// Restarts the connection's retransmission timer if anything is outstanding. It expires with the latest
+    /// retransmission timer of the subflows that make progress (Linux `mptcp_set_timeout`), so that a stale subflow
+    /// does not delay the reinjection of its own data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
         if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.has_unsent_behind_busy_subflow()
         {
@@ -86,13 +87,13 @@ impl Sender {
         self.retransmit_timer = timers.max().unwrap_or(now).max(now + RTO_MIN);
     }
 
-    /// True if unsent data waits for a subflow that is not empty: it may be dead and must then be found stale.
+    /// True if unsent data waits for a subflow that is not empty. The subflow may be dead and must then be found stale.
     fn has_unsent_behind_busy_subflow(&self) -> bool {
         self.queue.unsent() > 0 && self.subflows.iter().any(|subflow| subflow.is_active() && !subflow.sender.is_empty())
     }
 
-    /// No DATA_ACK for a whole interval (Linux `__mptcp_retrans`): the oldest data is reinjected on an idle subflow;
-    /// the others are checked for progress.
+    /// Handles a whole interval without a DATA_ACK (Linux `__mptcp_retrans`): the oldest data is reinjected on an idle
+    /// subflow, and the others are checked for progress.
     pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         self.refresh_stale();
         if let Some(index) = self.idle_subflow() {
@@ -109,7 +110,7 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// A subflow without progress over several intervals is stale if there is another: everything outstanding is
+    /// Marks a subflow without progress over several intervals as stale if there is another: everything outstanding is
     /// reinjected.
     fn refresh_stale(&mut self) {
         for index in 0..self.subflows.len() {
@@ -146,7 +147,7 @@ impl Sender {
         self.reinjections.make_contiguous().sort_unstable();
     }
 
-    /// An active subflow with nothing to send or outstanding; a backup only if the others make no progress.
+    /// An active subflow with nothing to send and nothing outstanding; a backup only if the others make no progress.
     fn idle_subflow(&self) -> Option<usize> {
         let find_idle = |backup: bool| {
             let is_idle = |(_, subflow): &(usize, &super::Subflow)| {
@@ -159,8 +160,8 @@ impl Sender {
         find_idle(false).or_else(|| if min_stale_count > 1 { find_idle(true) } else { None })
     }
 
-    /// Sets the persist timer if nothing is outstanding and the receive window is shut: an acknowledgement that opened
-    /// it may be lost (RFC 9293 section 3.8.6.1).
+    /// Sets the persist timer if nothing is outstanding and the receive window is shut, because the acknowledgement
+    /// that opened it may be lost (RFC 9293 section 3.8.6.1).
     pub(super) fn set_persist_timer(&mut self, now: Instant, send_limit: Option<SendLimit>) {
         if send_limit != Some(SendLimit::ReceiveWindow) || !self.queue.is_empty() {
             self.persist_timer = Instant::NEVER;
@@ -170,7 +171,7 @@ impl Sender {
         }
     }
 
-    /// Sends a zero-window probe: the latest data once more, whose acknowledgement carries the window.
+    /// Sends a zero-window probe: the latest data again, whose acknowledgement carries the window.
     pub(super) fn send_window_probe(&mut self, now: Instant) {
         self.persist_timer = Instant::NEVER;
         self.window_probes += 1;
@@ -184,9 +185,9 @@ impl Sender {
         self.set_persist_timer(now, Some(SendLimit::ReceiveWindow));
     }
 
-    /// Opportunistic retransmission and penalisation (Raiciu et al., NSDI 2012; constants of the out-of-tree stack):
-    /// the receive window or the send buffer is full, so that the oldest data is reinjected on a subflow much faster
-    /// than the one that carries it, whose window is halved.
+    /// Opportunistic retransmission and penalisation (Raiciu et al., NSDI 2012; constants of the out-of-tree stack),
+    /// when the receive window or the send buffer is full. The oldest data is reinjected on a subflow much faster than
+    /// the one that carries it, and the window of the latter is halved.
     pub(super) fn retransmit_opportunistically(&mut self, now: Instant) {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;
@@ -210,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// Halves the window of the slow subflow, at most once in its round trip and only in its state Open.
+    /// Halves the window of the slow subflow, at most once per RTT and only in its state Open.
     fn penalise(&mut self, now: Instant, slow_subflow: usize, faster_subflow: usize) {
         let (srtt, faster_srtt) = (self.views[slow_subflow].srtt, self.views[faster_subflow].srtt);
         let subflow = &mut self.subflows[slow_subflow];

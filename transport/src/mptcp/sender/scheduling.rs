@@ -1,4 +1,4 @@
-//! Assignment of data to subflows by the scheduler, as they have room.
+//! Assignment of data by the scheduler to subflows with room.
 
 use super::Sender;
 use crate::path::SendLimit;
@@ -6,7 +6,7 @@ use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
 impl Sender {
-    /// Assigns all that can be assigned now: reinjections first, then what the scheduler picks.
+    /// Assigns as much as possible now: reinjections first, then the scheduler's picks.
     pub(super) fn fill(&mut self, now: Instant) {
         self.refresh_views();
         self.reinject(now);
@@ -24,7 +24,7 @@ impl Sender {
                         self.assign_fragment(now, pick.path.index(), fragment_end);
                     }
                 }
-                // The subflow has no such data: it is closed until the next input.
+                // The subflow has no such data: it counts as full until the next input.
                 None => {
                     self.views[pick.path.index()].has_room = false;
                     self.closed_subflows |= 1 << pick.path.index();
@@ -72,7 +72,7 @@ impl Sender {
         self.scheduler.pick(&view)
     }
 
-    /// The data that was picked, if there is such data.
+    /// The picked data, if there is such data.
     fn picked_data(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
         match pick.packet {
             PacketChoice::Next => self.queue.unsent_after(0, limit),
@@ -103,8 +103,8 @@ impl Sender {
         copy
     }
 
-    /// Assigns the rest of a fragment to the subflow that has its beginning, as long as the send buffer has room for another
-    /// buffer.
+    /// Assigns the rest of a fragment to the subflow that has its beginning, as long as the send buffer has room for
+    /// another buffer.
     fn assign_fragment(&mut self, now: Instant, index: usize, end: u64) {
         while self.queue.snd_nxt() < end && (self.views[index].has_room || !self.subflows[index].sender.begins_buffer())
         {
@@ -112,8 +112,8 @@ impl Sender {
         }
     }
 
-    /// Called when nothing more can be assigned now below `limit`: records why, and retransmits opportunistically if a
-    /// slow subflow blocks the rest.
+    /// Called when nothing more can be assigned below `limit`. Records the reason, and retransmits opportunistically if
+    /// a slow subflow blocks the rest.
     fn account_send_limit(&mut self, now: Instant, limit: u64) {
         let send_limit = if !self.views.iter().any(|view| view.active) {
             None
@@ -134,7 +134,8 @@ impl Sender {
         self.limits.set(now, send_limit);
     }
 
-    /// The application has no data: rate samples of subflows whose windows are not full are application-limited.
+    /// The application has no data: delivery-rate samples of subflows whose windows are not full are
+    /// application-limited.
     fn mark_app_limited(&mut self) {
         self.subflows.iter_mut().filter(|subflow| subflow.is_active()).for_each(|subflow| {
             if subflow.sender.unsent() == 0 {

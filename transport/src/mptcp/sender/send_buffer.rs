@@ -1,36 +1,38 @@
-//! The send buffer. In upstream Linux the application's data is page fragments (`mptcp_data_frag`): the buffer is filled past
-//! its size to the end of one, and one goes to one subflow. An application that has filled it waits until a third is free
-//! (`sk_stream_is_writeable`); how large it is follows the subflows' own, so that a slow one's share of it blocks the others.
+//! The send buffer. In upstream Linux the application's data is in page fragments (`mptcp_data_frag`). The buffer is
+//! filled beyond its size up to the end of a fragment, and each fragment goes to one subflow. An application that has
+//! filled the buffer waits until a third of it is free (`sk_stream_is_writeable`). Its size follows the subflows' own
+//! buffers, so that the share of a slow subflow blocks the others.
 
 use super::{MptcpStack, SendBufferRule, Sender, SubflowState};
 use schedule::Fill;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Bytes of a page that fragments are cut from (`SKB_FRAG_PAGE_ORDER`).
+/// Size of a page from which fragments are cut, bytes (`SKB_FRAG_PAGE_ORDER`).
 const PAGE: u64 = 32 << 10;
-/// What a fragment takes of it beside its data (`struct mptcp_data_frag`).
+/// Bytes of the page that a fragment takes in addition to its data (`struct mptcp_data_frag`).
 const FRAGMENT_OVERHEAD: u64 = 40;
 /// Minimum room of a page for another fragment (`mptcp_page_frag_refill`).
 const MIN_FRAGMENT: u64 = FRAGMENT_OVERHEAD + 32;
-/// Bytes that an application with more data writes at once, as iperf3 does; a write begins a fragment.
+/// Bytes that an application with more data writes at once, like iperf3; a write begins a fragment.
 const WRITE_BYTES: u64 = 128 << 10;
-/// Time from the acknowledgement that makes room until the application writes: all that comes at one instant comes before.
+/// Time from the acknowledgement that makes room until the application writes. All other events of the same instant
+/// come first.
 const WAKE_UP: Span = Span::from_micros(1);
 
-/// A fragment that is not assigned whole.
+/// A fragment that is not yet completely assigned.
 #[derive(Clone, Copy, Debug)]
 struct Fragment {
-    /// The first segment beyond it.
+    /// The first segment beyond the fragment.
     end: u64,
     bytes: u32,
 }
 
-/// What the application has written.
+/// The data that the application has written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendBuffer {
     fragments: VecDeque<Fragment>,
-    /// The first segment that is not written.
+    /// The first segment that is not yet written.
     end: u64,
     /// Bytes written.
     written: u64,
@@ -38,19 +40,20 @@ pub(super) struct SendBuffer {
     page_offset: u64,
     /// Size, bytes (`sk_sndbuf`).
     size: u64,
-    /// A subflow's own has grown, or a subflow has come or gone, since the size was set.
+    /// Whether a subflow's own buffer has grown, or a subflow has come or gone, since the size was set.
     is_size_outdated: bool,
-    /// The application waits for memory: until [`Instant::NEVER`] while there is too little, else until it runs again.
+    /// Set while the application waits for memory: [`Instant::NEVER`] while there is too little, or the time at which
+    /// it runs again.
     blocked_until: Option<Instant>,
 }
 
 impl SendBuffer {
-    /// A subflow has come or gone: the size follows with the next acknowledgement.
+    /// Called when a subflow has come or gone; the size changes with the next acknowledgement.
     pub(super) fn on_membership_change(&mut self) {
         self.is_size_outdated = true;
     }
 
-    /// The first segment that is not written.
+    /// The first segment that is not yet written.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -60,12 +63,12 @@ impl SendBuffer {
         self.blocked_until.is_some()
     }
 
-    /// When the application goes on writing.
+    /// Time at which the application continues to write.
     pub(super) fn deadline(&self) -> Instant {
         self.blocked_until.unwrap_or(Instant::NEVER)
     }
 
-    /// Adds a fragment, to the end of a write, of a page, or of the data.
+    /// Adds a fragment, up to the end of a write, of a page, or of the data.
     fn add_fragment(&mut self, mss: u64, write_seq: u64) {
         if self.page_offset + MIN_FRAGMENT > PAGE {
             self.page_offset = 0;
@@ -104,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Enlarges the connection's send buffer as those of its subflows have grown.
+    /// Enlarges the connection's send buffer as those of its subflows grow.
     fn update_send_buffer_size(&mut self) {
         let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
         let buffers = up_subflows.map(|subflow| subflow.sender.send_buffer_bytes());
@@ -121,7 +124,8 @@ impl Sender {
         self.send_buffer.end.saturating_sub(self.queue.snd_una()) * u64::from(self.config.tcp.mss)
     }
 
-    /// The SYN-ACK of a subflow has come. But for the first, the application writes if anything is free.
+    /// Called when the SYN-ACK of a subflow has arrived. For all but the first, the application writes if anything is
+    /// free.
     pub(super) fn on_new_subflow(&mut self, now: Instant, index: usize) {
         self.subflows[index].sender.enlarge_send_buffer();
         if index > 0 {
@@ -138,15 +142,15 @@ impl Sender {
         }
     }
 
-    /// A subflow has sent what it could after an acknowledgement: its send buffer may grow, and the application that waits for
-    /// memory may go on (`tcp_check_space`).
+    /// Called when a subflow has sent what an acknowledgement allows. Its send buffer may grow, and an application that
+    /// waits for memory may continue (`tcp_check_space`).
     pub(super) fn check_space(&mut self, now: Instant, index: usize) {
         let sender = &mut self.subflows[index].sender;
         let prior_bytes = sender.send_buffer_bytes();
         sender.enlarge_send_buffer();
         self.send_buffer.is_size_outdated |= sender.send_buffer_bytes() != prior_bytes;
         if self.config.stack == MptcpStack::OutOfTree {
-            return; // its buffer has one size, and the application is not seen to wait
+            return; // its buffer has a fixed size, and the application does not wait
         }
         if self.send_buffer.is_size_outdated {
             self.update_send_buffer_size();
@@ -157,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// The end of the data that go to one subflow together: of a fragment, or of a segment.
+    /// The end of the data that go to one subflow together: a fragment or a segment.
     pub(super) fn fragment_end(&mut self) -> u64 {
         let snd_nxt = self.queue.snd_nxt();
         let fragments = &mut self.send_buffer.fragments;

@@ -9,7 +9,7 @@ use schedule::{Fill, PathView};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate};
 
-/// Round trips over which the maximum delivery rate is taken, as in BBR's filter.
+/// RTTs over which the maximum delivery rate is taken, as in BBR's filter.
 const DELIVERY_RATE_ROUNDS: u64 = 10;
 
 /// State of a subflow.
@@ -20,7 +20,7 @@ pub enum SubflowState {
     Waiting,
     /// The handshake has begun.
     Joining,
-    /// Established: it carries data.
+    /// Established; it carries data.
     Up,
     /// Removed.
     Removed,
@@ -38,23 +38,24 @@ struct Mapping {
 pub(super) struct Subflow {
     pub config: SubflowConfig,
     pub state: SubflowState,
-    /// When the peer has answered to the third packet of its handshake: others carry data and more join only then.
+    /// When the peer has answered the third packet of the handshake. Only then does the subflow carry data, and do
+    /// further ones join.
     pub fully_established_at: Instant,
     pub sender: sender::Sender,
-    /// Entry `i` is of segment `sender.acknowledged() + i`.
+    /// Entry `i` belongs to segment `sender.acknowledged() + i`.
     mappings: VecDeque<Mapping>,
     mapping_start: u64,
-    /// Failed or stale: no data is assigned until a segment is acknowledged.
+    /// Failed or stale: it gets no data until a segment is acknowledged.
     pub failed: bool,
     pub failures: u64,
-    /// Retransmission intervals of the connection without progress of the subflow (Linux `stale_count`).
+    /// Retransmission intervals of the connection without progress on the subflow (Linux `stale_count`).
     pub stale_count: u32,
     pub stale_una: u64,
-    /// All data below was assigned to it, or need not be.
+    /// All data below was assigned to the subflow, or no longer needs it.
     pub cursor: u64,
     pub deadline: Instant,
     pub last_penalised: Instant,
-    /// Retransmission timeouts that were handled.
+    /// Retransmission timeouts that have been handled.
     pub handled_timeouts: u64,
     delivery_rate: WindowedMax,
     round: u64,
@@ -91,7 +92,7 @@ impl Subflow {
         self.state == SubflowState::Up && !self.failed
     }
 
-    /// Assigns data to its next segment.
+    /// Assigns data to the subflow's next segment.
     #[inline]
     pub(super) fn assign(&mut self, data: u64, copy: bool) {
         let continues = self.mappings.back().is_some_and(|mapping| mapping.data + 1 == data);
@@ -99,18 +100,18 @@ impl Subflow {
         self.sender.assign(continues);
     }
 
-    /// The mapping of a segment: data sequence number, and whether another subflow was assigned the same before.
+    /// The mapping of a segment: data sequence number, and whether the data was assigned to another subflow before.
     pub(super) fn mapping(&self, segment: &Segment) -> (u64, bool) {
         let mapping = self.mappings.get((segment.seq.wrapping_sub(self.mapping_start)) as usize);
         mapping.map_or((0, false), |mapping| (mapping.data, mapping.copy))
     }
 
-    /// The data of its unacknowledged segments, in their order.
+    /// The data of the unacknowledged segments, in their order.
     pub(super) fn unacknowledged(&self) -> impl Iterator<Item = u64> {
         self.mappings.iter().map(|mapping| mapping.data)
     }
 
-    /// Called after an acknowledgement was handled. Returns whether it brought progress.
+    /// Called after an acknowledgement was handled. Returns whether the subflow made progress.
     pub(super) fn on_ack_handled(&mut self) -> bool {
         let una = self.sender.acknowledged();
         let has_progressed = una > self.mapping_start;
@@ -131,7 +132,7 @@ impl Subflow {
         has_progressed
     }
 
-    /// Brings the view of the subflow for the scheduler up to date.
+    /// Updates the scheduler's view of the subflow.
     #[inline]
     pub(super) fn update_view(&self, view: &mut PathView, fill: Fill) {
         let decision = self.sender.decision();
@@ -150,7 +151,7 @@ impl Subflow {
         view.has_room = self.has_room(view, fill);
     }
 
-    /// Brings the view up to date after no more than sending: what depends on the data sent.
+    /// Updates the parts of the view that depend on the sent data, after the subflow has only sent.
     #[inline]
     pub(super) fn update_view_after_sending(&self, view: &mut PathView, fill: Fill) {
         let decision = self.sender.decision();
@@ -164,7 +165,7 @@ impl Subflow {
         view.has_room = self.has_room(view, fill);
     }
 
-    /// True if there is room for a segment where segments wait.
+    /// True if the place where segments wait has room for another one.
     #[inline]
     pub(super) fn has_room(&self, view: &PathView, fill: Fill) -> bool {
         view.active

@@ -1,4 +1,4 @@
-//! The handshake, and paths that are opened and abandoned.
+//! The handshake, and the opening and abandoning of paths.
 
 use super::{Content, Packet, PathState, Sender};
 use units::Instant;
@@ -17,12 +17,12 @@ impl Sender {
         self.update_membership(now);
     }
 
-    /// True once the first path is or was open.
+    /// True once the first path has been opened.
     fn is_established(&self) -> bool {
         matches!(self.paths[0].state, PathState::Up | PathState::Removed)
     }
 
-    /// Opens and abandons the paths whose time has come.
+    /// Opens and abandons the paths that are due.
     pub(super) fn update_membership(&mut self, now: Instant) {
         let Some(start) = self.connect_time else { return };
         for index in 0..self.paths.len() {
@@ -36,7 +36,7 @@ impl Sender {
         }
     }
 
-    /// When the next path is opened or abandoned.
+    /// Time at which the next path is opened or abandoned.
     pub(super) fn next_membership_change(&self) -> Instant {
         let Some(start) = self.connect_time else { return Instant::NEVER };
         let change_time = |path: &super::Path| match path.state {
@@ -47,7 +47,7 @@ impl Sender {
         self.paths.iter().map(change_time).min().unwrap_or(Instant::NEVER)
     }
 
-    /// The Initial packet or PATH_CHALLENGE that is to be sent now.
+    /// The Initial packet or PATH_CHALLENGE to send now.
     pub(super) fn next_validation(&mut self, now: Instant) -> Option<Packet> {
         for index in 0..self.paths.len() {
             if let Some(number) = self.paths[index].next_validation(now) {

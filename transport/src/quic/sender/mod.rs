@@ -1,7 +1,7 @@
 //! The sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Files: `send_queue` (the data of all streams), `sent_packets` (a path's packet-number space), `path` (a path with its
-//! timers), `scheduling` (which chunk goes on which path), `membership` (paths are opened and abandoned).
+//! Files: `send_queue` (the data of all streams), `sent_packets` (a path's packet-number space), `path` (a path with
+//! its timers), `scheduling` (assignment of chunks to paths), `membership` (paths are opened and abandoned).
 
 mod membership;
 mod path;
@@ -19,13 +19,13 @@ use send_queue::SendQueue;
 use sent_packets::PacketOutcomes;
 use units::{Instant, RngStream, Span};
 
-/// Maximum number of paths: sets of paths are bit masks.
+/// Maximum number of paths, because sets of paths are bit masks.
 const MAX_PATHS: usize = 32;
 
 /// Configuration of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// The paths, 32 at most. The first opens the connection.
+    /// The paths, at most 32. The first opens the connection.
     pub paths: Vec<PathConfig>,
     /// Payload of a full packet, bytes.
     pub chunk_bytes: u32,
@@ -33,18 +33,18 @@ pub struct ConnectionConfig {
     pub packet_bytes: u32,
     /// Initial window of a path, packets (RFC 9002, section 7.2: 10).
     pub initial_window: u32,
-    /// Greatest window of a path, packets.
+    /// Maximum window of a path, packets.
     pub cwnd_clamp: u32,
-    /// Whether every algorithm is paced, not only those that give a rate.
+    /// Whether every algorithm is paced, not only those that set a rate.
     pub pacing: bool,
-    /// The connection is opened by a handshake; without it data leaves at once.
+    /// Whether the connection is opened by a handshake. Without one, data is sent at once.
     pub handshake: bool,
-    /// Tick of the host's clock, for algorithms that count in it.
+    /// Tick of the host's clock, for algorithms that use it.
     pub tick: Span,
-    /// Whether the thresholds of loss detection grow to the reordering that a path shows (RFC 9002, sections 6.1.1 and
+    /// Whether the thresholds of loss detection grow with the reordering on a path (RFC 9002, sections 6.1.1 and
     /// 6.1.2).
     pub adaptive_loss_thresholds: bool,
-    /// Whether a reduction is undone once all the losses that it answered have arrived.
+    /// Whether a reduction is undone once all the losses that caused it have arrived.
     pub undo: bool,
     /// The peer's `initial_max_data` (RFC 9000, section 18.2), chunks.
     pub initial_max_data: u64,
@@ -53,9 +53,9 @@ pub struct ConnectionConfig {
 /// Configuration of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathConfig {
-    /// Whether the path is used only while no other can be (PATH_STATUS_BACKUP).
+    /// Whether the path is used only while no other path can be (PATH_STATUS_BACKUP).
     pub backup: bool,
-    /// Time of its PATH_CHALLENGE, counted from [`Input::Connect`]; not before the handshake is complete.
+    /// Time of its PATH_CHALLENGE, counted from [`Input::Connect`]; it waits until the handshake is complete.
     pub join: Span,
     /// Time at which it is abandoned, counted from [`Input::Connect`].
     pub leave: Option<Span>,
@@ -64,16 +64,15 @@ pub struct PathConfig {
 /// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// The connection is to be opened.
+    /// Opens the connection.
     Connect,
-    /// A packet of the receiver arrived.
+    /// A packet of the receiver has arrived.
     Reply(&'a Reply),
-    /// A deadline passed. An early call does nothing.
+    /// A deadline has passed. An early call does nothing.
     Timeout,
-    /// The application has written this number of chunks more; the sum saturates, so that `u64::MAX` is an endless
-    /// transfer.
+    /// The application has written this many more chunks. The sum saturates, so that `u64::MAX` is an endless transfer.
     Write(u64),
-    /// The application ends: no new data is sent.
+    /// The application ends, and no new data is sent.
     Stop,
 }
 
@@ -82,16 +81,16 @@ pub enum Input<'a> {
 pub enum Output {
     /// A packet to send.
     Transmit(Packet),
-    /// Nothing to send before this instant or the next input.
+    /// Nothing to send until this instant or the next input.
     WaitUntil(Instant),
 }
 
-/// Counters of a connection's sender, beside those of its paths.
+/// Counters of a connection's sender, in addition to those of its paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
-    /// Chunks that the scheduler sent on one path although another carries them.
+    /// Chunks that the scheduler sent on one path although another one carries them.
     pub copies: u64,
-    /// Chunks sent on another path because theirs was lost, silent or abandoned.
+    /// Chunks sent on another path because theirs was lost, or their path was silent or abandoned.
     pub reinjected: u64,
 }
 
@@ -102,9 +101,9 @@ pub struct PathStatus {
     pub state: PathState,
     /// The controller's decision.
     pub decision: Decision,
-    /// Smoothed RTT; before the first sample the initial one.
+    /// Smoothed RTT, or the initial RTT before the first sample.
     pub smoothed_rtt: Span,
-    /// RTT sample of the latest acknowledgement, if it gave one.
+    /// RTT sample of the latest acknowledgement, if it had one.
     pub latest_sample: Option<Span>,
     /// Packets in flight.
     pub in_flight: u32,
@@ -130,19 +129,19 @@ pub struct Sender {
     limits: LimitTimer,
     connect_time: Option<Instant>,
     outcomes: PacketOutcomes,
-    /// Delays of the chunks acknowledged since the last drain: from their first assignment, and the part of it beyond the
-    /// maximum smoothed RTT.
+    /// Delays of the chunks acknowledged since the last drain: from their first assignment, and the part of it beyond
+    /// the maximum smoothed RTT.
     delays: Vec<(Span, Span)>,
     counters: ConnectionCounters,
 }
 
 impl Sender {
-    /// A sender whose paths are controlled by `controller`, which draws from `rng`, and assigned data by `scheduler`.
-    /// Data waits in the connection until a window has room, whatever the scheduler's [`schedule::Fill`]: QUIC has no
-    /// send buffer for each path. The sender has nothing to send yet.
+    /// A sender whose paths are controlled by `controller`, which draws from `rng`, and scheduled by `scheduler`. Data
+    /// waits in the connection until a window has room, whatever the scheduler's [`schedule::Fill`], because QUIC has
+    /// no send buffer per path. The sender has nothing to send yet.
     ///
     /// # Panics
-    /// Without a path, or with more than 32.
+    /// If there is no path, or more than 32.
     #[must_use]
     pub fn new(
         config: ConnectionConfig,
@@ -171,7 +170,7 @@ impl Sender {
         }
     }
 
-    /// The controller of all paths, for a driver that steers it from outside or exchanges it before the connection
+    /// The controller of all paths, for a driver that steers it from outside or replaces it before the connection
     /// opens.
     pub fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
         self.controller.controller.as_mut()
@@ -194,7 +193,7 @@ impl Sender {
         self.has_scheduled = false;
     }
 
-    /// Returns the next packet, or the deadline of the next poll if nothing is to be sent now.
+    /// Returns the next packet, or the deadline of the next poll if there is nothing to send now.
     pub fn poll(&mut self, now: Instant) -> Output {
         if let Some(packet) = self.next_validation(now).or_else(|| self.next_probe(now)) {
             return Output::Transmit(packet);
@@ -238,8 +237,8 @@ impl Sender {
         self.queue.acknowledged()
     }
 
-    /// Drains the delays of each chunk acknowledged since the last call: the time from its first assignment to a path, and
-    /// the part of it beyond the paths' maximum smoothed RTT then.
+    /// Drains the delays of each chunk acknowledged since the last call: the time from its first assignment to a path,
+    /// and the part of it beyond the paths' maximum smoothed RTT at that time.
     pub fn drain_delays(&mut self, mut record: impl FnMut(Span, Span)) {
         self.delays.drain(..).for_each(|(delay, excess)| record(delay, excess));
     }
@@ -265,7 +264,7 @@ impl Sender {
         }
     }
 
-    /// Hands what became of packets to the data.
+    /// Applies the outcomes of packets to the data.
     fn apply_outcomes(&mut self, now: Instant) {
         let up = self.paths.iter().filter(|path| path.state == PathState::Up);
         let max_srtt = up.map(|path| path.rtt.smoothed_rtt()).max().unwrap_or(Span::ZERO);
@@ -291,8 +290,8 @@ impl Sender {
         }
     }
 
-    /// A path is silent: what it carries may go out on the others too, and no more is assigned to it while there is
-    /// another.
+    /// Handles a silent path: the data that it carries may also be sent on other paths, and it gets no more data while
+    /// there is another path.
     fn on_probe_timeout(&mut self, index: usize) {
         let has_other = self.paths.iter().enumerate().any(|(other, path)| other != index && path.is_active());
         if !has_other || self.paths[index].is_suspect {

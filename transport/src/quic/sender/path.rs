@@ -1,4 +1,4 @@
-//! A path at the sender: its validation, its packet-number space, its timers and its counters.
+//! The sender's state of a path: validation, packet-number space, timers and counters.
 
 use super::sent_packets::{PacketOutcomes, SentPackets};
 use super::{ConnectionConfig, PathConfig};
@@ -10,7 +10,7 @@ use schedule::PathView;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate, Span};
 
-/// Round trips over which the maximum delivery rate is taken, as in BBR's filter.
+/// RTTs over which the maximum delivery rate is taken, as in BBR's filter.
 const DELIVERY_RATE_ROUNDS: u64 = 10;
 /// Packets sent at a probe timeout (RFC 9002, section 6.2.4: up to two).
 const PROBES: u32 = 2;
@@ -21,9 +21,9 @@ pub enum PathState {
     /// Not opened yet.
     #[default]
     Waiting,
-    /// The handshake, or PATH_CHALLENGE, has been sent.
+    /// The handshake packet, or PATH_CHALLENGE, has been sent.
     Validating,
-    /// It carries data.
+    /// The path carries data.
     Up,
     /// Abandoned (PATH_ABANDON).
     Removed,
@@ -34,13 +34,13 @@ pub enum PathState {
 pub struct PathCounters {
     /// Packets with data sent.
     pub sent: u64,
-    /// Of them, with data that had been sent before.
+    /// Of these, packets with data that had been sent before.
     pub retransmitted: u64,
     /// Packets found lost.
     pub lost: u64,
-    /// Packets found lost that were late.
+    /// Packets declared lost that arrived late.
     pub spurious_losses: u64,
-    /// Recovery periods, those begun by a mark included.
+    /// Recovery periods, including those begun by a mark.
     pub recoveries: u64,
     /// Recovery periods undone.
     pub undone: u64,
@@ -48,14 +48,14 @@ pub struct PathCounters {
     pub probe_timeouts: u64,
     /// Persistent congestions.
     pub persistent_congestions: u64,
-    /// Times that the scheduler left the path out after a probe timeout.
+    /// Number of times that the scheduler left the path out after a probe timeout.
     pub failures: u64,
 }
 
-/// An Initial packet or PATH_CHALLENGE that is repeated until it is answered.
+/// An Initial packet or PATH_CHALLENGE, repeated until it is answered.
 #[derive(Clone, Debug, Default)]
 struct Validation {
-    /// When each one was sent, by its number.
+    /// The send time of each transmission, by its number.
     sent: Vec<Instant>,
     deadline: Instant,
 }
@@ -74,16 +74,16 @@ pub(super) struct Path {
     pub sender: PathSender,
     pub sent: SentPackets,
     pub rtt: RttEstimator,
-    /// Chunks that the scheduler has assigned and the pacer has not let out.
+    /// Chunks that the scheduler has assigned and the pacer has not yet released.
     pub waiting: VecDeque<Waiting>,
-    /// Probe timeouts in a row.
+    /// Consecutive probe timeouts.
     pto_count: u32,
     pub probes_due: u32,
-    /// After a probe timeout, while another path is active: until a packet is acknowledged no data is assigned, and what
-    /// is in flight goes out on other paths.
+    /// Set after a probe timeout while another path is active. Until a packet is acknowledged, the path gets no data,
+    /// and the data in flight is sent on other paths.
     pub is_suspect: bool,
     validation: Validation,
-    /// All chunks below were assigned to it, or need not be.
+    /// All chunks below were assigned to the path, or no longer need it.
     pub cursor: u64,
     /// RTT sample of the latest acknowledgement.
     pub latest_sample: Option<Span>,
@@ -135,7 +135,7 @@ impl Path {
         self.validation.deadline = now;
     }
 
-    /// The number of the Initial packet or PATH_CHALLENGE that is to be sent now, if one is.
+    /// The number of the Initial packet or PATH_CHALLENGE to send now, if any.
     pub(super) fn next_validation(&mut self, now: Instant) -> Option<u64> {
         if self.state != PathState::Validating || self.validation.deadline > now {
             return None;
@@ -146,8 +146,8 @@ impl Path {
         Some(count as u64)
     }
 
-    /// The peer has answered: data may be sent. Only the handshake's round trip is an RTT sample, that of a validation
-    /// the initial RTT (RFC 9002, section 6.2.2). False if nothing was asked.
+    /// Handles the peer's answer: data may be sent. Only the RTT of the handshake is an RTT sample. That of a
+    /// validation is the initial RTT (RFC 9002, section 6.2.2). False if there was no request.
     pub(super) fn on_validated(
         &mut self,
         now: Instant,
@@ -169,7 +169,7 @@ impl Path {
         true
     }
 
-    /// The path comes up.
+    /// Brings the path up.
     pub(super) fn start(
         &mut self,
         now: Instant,
@@ -191,7 +191,7 @@ impl Path {
         self.sender.start(now, info, controller);
     }
 
-    /// The path is given up. Returns the chunks that it had.
+    /// Abandons the path. Returns its chunks.
     pub(super) fn abandon(&mut self, now: Instant, controller: &mut ControllerHandle) -> Vec<u64> {
         if self.state == PathState::Up {
             self.sender.notify(now, &PathEvent::PathDown, controller);
@@ -203,7 +203,7 @@ impl Path {
         chunks
     }
 
-    /// True if the window and the pacer let a packet out now.
+    /// True if the window and the pacer allow a packet now.
     pub(super) fn may_send(&self, now: Instant) -> bool {
         self.sender.has_room(self.sent.in_flight()) && self.sender.next_send_time() <= now
     }
@@ -222,7 +222,7 @@ impl Path {
         self.counters.retransmitted += u64::from(is_again);
         if self.is_paced() {
             let rate = self.pacing_rate();
-            // A controller's rate is of payload, the estimate from the window of whole packets.
+            // A controller's rate is of payload; the estimate from the window is of whole packets.
             let has_rate = self.sender.decision().pacing_rate.is_some();
             let bytes = if has_rate { self.chunk_bytes } else { self.full_packet_bytes };
             self.sender.pace(now, bytes, rate, self.chunk_bytes);
@@ -238,7 +238,7 @@ impl Path {
         self.sender.pacing_rate(self.full_packet_bytes, self.sent.in_flight())
     }
 
-    /// Handles an acknowledgement of the path's packets. False if it brings nothing.
+    /// Handles an acknowledgement of the path's packets. False if it changes nothing.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -261,8 +261,8 @@ impl Path {
         true
     }
 
-    /// Notifies the controller: progress, the undo or the end of a recovery period, congestion, persistent congestion, the
-    /// sample.
+    /// Notifies the controller: progress, the undo or the end of a recovery period, congestion, persistent congestion,
+    /// the sample.
     fn finish_ack(
         &mut self,
         now: Instant,
@@ -337,7 +337,7 @@ impl Path {
         self.sent.latest_activity() + self.rtt.pto(self.pto_count)
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due, or a validation is to be repeated.
+    /// Time at which [`on_timeout`](Self::on_timeout) is due, or a validation must be repeated.
     pub(super) fn deadline(&self) -> Instant {
         self.sent.loss_time().min(self.pto_deadline()).min(self.validation.deadline)
     }
@@ -364,7 +364,7 @@ impl Path {
         true
     }
 
-    /// The view of the path for the scheduler.
+    /// The scheduler's view of the path.
     pub(super) fn view(&self) -> PathView {
         let decision = self.sender.decision();
         let mut view = PathView {

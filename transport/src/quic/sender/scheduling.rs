@@ -1,4 +1,4 @@
-//! Which chunk goes on which path: lost data first, then what the scheduler picks.
+//! Assignment of chunks to paths: lost data first, then the scheduler's picks.
 
 use super::path::Waiting;
 use super::send_queue::Assignment;
@@ -8,14 +8,14 @@ use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
 impl Sender {
-    /// Assigns all that can be assigned now.
+    /// Assigns as much as possible now.
     pub(super) fn fill(&mut self, now: Instant) {
         self.views.clear();
         self.views.extend(self.paths.iter().map(super::Path::view));
         while let Some(pick) = self.pick(now) {
             match self.picked_chunk(&pick) {
                 Some(chunk) => self.assign(now, pick.path.index(), chunk),
-                // The path has no such chunk: it is closed until the next input.
+                // The path has no such chunk: it counts as full until the next input.
                 None => self.views[pick.path.index()].has_room = false,
             }
         }
@@ -32,14 +32,14 @@ impl Sender {
             snd_nxt: next,
             snd_una: self.queue.data.snd_una(),
             unsent_packets: self.queue.data.unsent().saturating_add(lost),
-            // Lost data is within the window already.
+            // Lost data is already within the window.
             rwnd_left_packets: self.max_data.saturating_sub(next) + lost,
             rwnd_stalls: 0,
         };
         self.scheduler.pick(&view)
     }
 
-    /// The chunk that was picked, if there is such a one: the oldest lost one in the place of new data.
+    /// The picked chunk, if there is one. Lost chunks, oldest first, take precedence over new data.
     fn picked_chunk(&mut self, pick: &Pick) -> Option<u64> {
         let limit = self.max_data;
         match pick.packet {
@@ -73,7 +73,7 @@ impl Sender {
         view.has_room = view.active && view.cwnd_space() > 0;
     }
 
-    /// The next assigned chunk that a window and a pacer let out.
+    /// The next assigned chunk that the window and the pacer allow.
     pub(super) fn next_data(&mut self, now: Instant) -> Option<Packet> {
         for index in 0..self.paths.len() {
             while self.paths[index].may_send(now)
@@ -94,8 +94,8 @@ impl Sender {
         self.packet(now, index, number, Content::Stream { chunk, copy })
     }
 
-    /// A probe that is due (RFC 9002, section 6.2.4), whatever the window: with the oldest data that is to be sent again,
-    /// or that the path has in flight (a silent one the other way round), or else a PING.
+    /// A probe that is due (RFC 9002, section 6.2.4), whatever the window. It carries the oldest data that must be sent
+    /// again, or else the oldest data in flight on the path (in the reverse order on a silent path), or else a PING.
     pub(super) fn next_probe(&mut self, now: Instant) -> Option<Packet> {
         let index = self.paths.iter().position(|path| path.probes_due > 0 && path.state == PathState::Up)?;
         let path = &mut self.paths[index];
@@ -109,7 +109,7 @@ impl Sender {
             let number = path.send(now, None, false, &mut self.controller);
             return Some(self.packet(now, index, number, Content::Ping));
         };
-        // What a silent path carries is still to be sent on another one.
+        // Data of a silent path must still be sent on another one.
         if !path.is_suspect {
             let assignment = self.queue.assign(now, chunk, index);
             self.counters.reinjected += u64::from(assignment == Assignment::Reinjection);
@@ -130,9 +130,9 @@ impl Sender {
         self.deadline(now)
     }
 
-    /// Called when nothing more can be assigned: records whether flow control is the reason, and marks the paths that
-    /// could carry more as limited by the application if there is no data. (Flow control is no such limit, as in Linux: a
-    /// start-up that flow control ends has filled what it may.)
+    /// Called when nothing more can be assigned. Records whether flow control is the reason. If there is no data, marks
+    /// the paths that could carry more as application-limited. (Flow control is not such a limit, as in Linux: a
+    /// start-up that flow control ends has used all that it may.)
     fn account_limit(&mut self, now: Instant) {
         let has_unsent = self.queue.data.unsent() > 0;
         let is_blocked = has_unsent && self.queue.data.snd_nxt() >= self.max_data;

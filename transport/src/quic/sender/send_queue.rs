@@ -1,19 +1,18 @@
-//! The data of all streams at the sender, by chunks: what was never sent, what is in flight and where, what is to be sent
-//! again.
+//! The data of all streams at the sender, by chunks: never sent, in flight on which paths, or to be sent again.
 
 use crate::send_queue;
 use std::collections::BTreeSet;
 use units::Instant;
 
-/// Where a chunk that was sent stands.
+/// The state of a chunk that has been sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChunkState {
     is_acked: bool,
-    /// Packets with it that are in flight or wait at a path, those given up left out.
+    /// Packets with the chunk that are in flight or wait at a path, except those given up.
     copies: u32,
 }
 
-/// What a chunk was before it was assigned to a path.
+/// The state of a chunk before its assignment to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
     /// Never sent.
@@ -51,7 +50,7 @@ impl SendQueue {
         self.lost.first().copied()
     }
 
-    /// The oldest unacknowledged chunk from `start` on that was not assigned to a path.
+    /// The oldest unacknowledged chunk, from `start` on, that was not assigned to a path.
     pub(super) fn oldest_not_assigned_to(&self, path: usize, start: u64) -> Option<u64> {
         self.data.oldest_not_assigned_to(path, start, |state| !state.is_acked)
     }
@@ -79,7 +78,8 @@ impl SendQueue {
         self.data.get(number).is_some_and(|chunk| chunk.state.copies > 1)
     }
 
-    /// A packet with a chunk was acknowledged. Returns when the chunk was first sent, if it is the first such packet.
+    /// Called when a packet with a chunk was acknowledged. For the first such packet, returns when the chunk was first
+    /// sent.
     pub(super) fn on_acked(&mut self, number: u64) -> Option<Instant> {
         if self.is_acked(number) {
             return None;
@@ -93,8 +93,8 @@ impl SendQueue {
         Some(first_sent)
     }
 
-    /// A packet with a chunk was lost or given up: the chunk is to be sent again unless another packet
-    /// has it.
+    /// Called when a packet with a chunk was lost or given up: the chunk must be sent again unless another packet has
+    /// it.
     pub(super) fn on_lost(&mut self, number: u64) {
         if number < self.data.snd_una() {
             return;

@@ -1,7 +1,7 @@
-//! The packet-number space of a path at the sender: what is in flight, acknowledged and lost (RFC 9002, section 6.1 and
+//! The sender's packet-number space of a path: packets in flight, acknowledged and lost (RFC 9002, section 6.1 and
 //! appendix A.10).
 //!
-//! A lost packet is remembered for a probe timeout, so that its data is not sent again if it was only late (RFC 9000,
+//! A lost packet is remembered for one probe timeout, so that its data is not sent again if it was only late (RFC 9000,
 //! section 13.3).
 
 use super::super::{PathAck, RttEstimator};
@@ -21,33 +21,33 @@ enum State {
 struct SentPacket {
     sent: Instant,
     snapshot: SendSnapshot,
-    /// The chunk that it carries; none in a PING.
+    /// The packet's chunk; `None` for a PING.
     chunk: Option<u64>,
-    /// The path was silent: its chunk has been handed back and goes out on others.
+    /// Whether the path was silent: the chunk has been handed back and is sent on other paths.
     is_given_up: bool,
     state: State,
 }
 
-/// What an acknowledgement or a timer tells of packets. The buffers are reused.
+/// The outcomes of packets that an acknowledgement or a timer reveals. The buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PacketOutcomes {
-    /// Chunks of packets newly acknowledged, and of lost ones that were only late.
+    /// Chunks of newly acknowledged packets, including lost ones that were only late.
     pub acked_chunks: Vec<u64>,
-    /// Chunks of packets newly lost that had not been given up.
+    /// Chunks of newly lost packets that had not been given up.
     pub lost_chunks: Vec<u64>,
-    /// Packets newly acknowledged that were in flight.
+    /// Newly acknowledged packets that were in flight.
     pub acked_packets: u32,
     /// Packets newly lost.
     pub lost_packets: u32,
-    /// Lost packets that were acknowledged after all.
+    /// Lost packets that were acknowledged later.
     pub spurious_losses: u32,
     /// The largest packet number newly acknowledged.
     pub largest_acked: Option<u64>,
     /// The largest packet number newly lost.
     pub largest_lost: Option<u64>,
-    /// The losses make a persistent congestion.
+    /// Whether the losses are persistent congestion.
     pub is_persistent: bool,
-    /// For the controller's sample.
+    /// Input for the controller's sample.
     pub acked: AckedPackets,
 }
 
@@ -73,11 +73,11 @@ pub(super) struct SentPackets {
     largest_acked: Option<u64>,
     /// Expiry of the loss timer (RFC 9002, section 6.1.2).
     loss_time: Instant,
-    /// When a packet was last sent, or newly acknowledged: from then the probe timeout counts.
+    /// Time at which a packet was last sent or newly acknowledged; the probe timeout starts then.
     latest_activity: Instant,
     ce_count: u32,
     thresholds: LossThresholds,
-    /// The losses that the latest reduction of the window answered.
+    /// The losses that caused the latest reduction of the window.
     pub(super) period: RecoveryPeriod,
 }
 
@@ -120,7 +120,7 @@ impl SentPackets {
         Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt }
     }
 
-    /// Adds a packet, which may be given up from the beginning; returns its number.
+    /// Adds a packet, which may be given up from the start. Returns its number.
     pub(super) fn push(&mut self, now: Instant, chunk: Option<u64>, is_given_up: bool, sender: &mut PathSender) -> u64 {
         let snapshot = sender.on_sent(now, self.in_flight > 0, self.in_flight + 1, 1);
         self.in_flight += 1;
@@ -162,7 +162,7 @@ impl SentPackets {
         let has_new_largest = self.largest_acked < Some(largest);
         if has_new_largest {
             self.largest_acked = Some(largest);
-            // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
+            // An acknowledgement that was overtaken by a newer one has old counts (RFC 9000, section 13.4.2.1).
             let marked = ack.ce_count.wrapping_sub(self.ce_count);
             self.ce_count = ack.ce_count;
             outcomes.acked.marked = marked.min(outcomes.acked_packets);
@@ -170,7 +170,7 @@ impl SentPackets {
         if outcomes.acked_packets > 0 {
             self.latest_activity = now;
         }
-        // RFC 9002, section 5.1: a sample if the largest acknowledged packet is newly so.
+        // RFC 9002, section 5.1: there is a sample if the largest acknowledged packet is newly acknowledged.
         if outcomes.largest_acked == Some(largest) && has_new_largest {
             let sent = self.packets[(largest - self.base) as usize].sent;
             let latest = Span(now.since(sent).0.max(1));
@@ -209,13 +209,13 @@ impl SentPackets {
                 self.thresholds.on_spurious_loss(displacement, now.since(packet.sent), rtt.loss_rtt());
             }
         }
-        // A late packet is delivered as any other: without it the delivery rate would be too low (Linux counts it, too).
+        // A late packet counts as delivered, too. Without it the delivery rate would be too low (Linux also counts it).
         sender.on_delivered(&mut outcomes.acked.rate_sample, number, packet.sent, 1, &packet.snapshot);
         packet.state = State::Acked;
         outcomes.acked_chunks.extend(packet.chunk);
     }
 
-    /// The loss timer has expired.
+    /// Handles the expiry of the loss timer.
     pub(super) fn on_loss_timer(
         &mut self,
         now: Instant,
@@ -230,8 +230,8 @@ impl SentPackets {
         outcomes.acked.advanced = self.oldest_in_flight > prior_oldest;
     }
 
-    /// RFC 9002, appendix A.10, and section 7.6.2 for persistent congestion: the oldest and the newest of the packets
-    /// lost at once, with nothing acknowledged between.
+    /// Detects losses (RFC 9002, appendix A.10), and persistent congestion (section 7.6.2): the oldest and the newest
+    /// of the packets lost at once, with no acknowledged packet in between.
     fn detect_losses(
         &mut self,
         now: Instant,
@@ -278,7 +278,7 @@ impl SentPackets {
         }
     }
 
-    /// Forgets what is acknowledged, and what has been lost for a probe timeout.
+    /// Forgets acknowledged packets, and packets that have been lost for one probe timeout.
     fn forget(&mut self, now: Instant, rtt: &RttEstimator) {
         let pto = rtt.pto(0);
         while let Some(packet) = self.packets.front() {
@@ -292,8 +292,8 @@ impl SentPackets {
         }
     }
 
-    /// The path is silent: gives up everything in flight, which is still to be acknowledged or lost. Returns the chunks
-    /// that had not been given up.
+    /// Gives up everything in flight, because the path is silent; the packets may still be acknowledged or lost.
+    /// Returns the chunks that had not been given up.
     pub(super) fn give_up(&mut self) -> Vec<u64> {
         let first = (self.oldest_in_flight - self.base) as usize;
         let in_flight = self.packets.range_mut(first..).filter(|packet| packet.state == State::InFlight);
@@ -302,7 +302,7 @@ impl SentPackets {
         in_flight.filter_map(give_up).collect()
     }
 
-    /// The path is abandoned: everything in flight is lost. Returns the chunks that had not been given up.
+    /// Abandons the path: everything in flight is lost. Returns the chunks that had not been given up.
     pub(super) fn abandon(&mut self, sender: &mut PathSender) -> Vec<u64> {
         let chunks = self.give_up();
         sender.count_lost(self.in_flight);

@@ -1,5 +1,5 @@
-//! The buffers (`sk_buff`) that hold the outstanding packets: super-segments as they were sent, merged where they are SACKed, and
-//! split where a part is sent again.
+//! The buffers (`sk_buff`) that hold the outstanding packets: super-segments as they were sent. They are merged when
+//! they are SACKed, and split when a part is sent again.
 
 use super::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, SUPER_SEGMENT_END, Scoreboard, SentPacket};
 
@@ -17,15 +17,15 @@ impl Scoreboard {
         others.count() as u32 + 1
     }
 
-    /// The newest packet is the last of a super-segment.
+    /// Makes the newest packet the last of a super-segment.
     pub fn end_super_segment(&mut self) {
         self.packet_mut(self.snd_nxt - 1).flags |= SUPER_SEGMENT_END;
         self.super_segments += 1;
     }
 
-    /// A packet that is newly SACKed goes into the buffer of the one before it, if that is SACKed, and what follows too
-    /// (Linux `tcp_shift_skb_data`); otherwise it becomes a separate buffer (`tcp_match_skb_to_sack`). If a packet of a buffer
-    /// was retransmitted, all of it counts as such.
+    /// Moves a newly SACKed packet into the buffer of the previous packet if that is SACKed, and the following packets,
+    /// too (Linux `tcp_shift_skb_data`). Otherwise it becomes a separate buffer (`tcp_match_skb_to_sack`). If a packet
+    /// of a buffer was retransmitted, the whole buffer counts as retransmitted.
     pub(super) fn merge_sacked(&mut self, seq: u64) {
         let is_mergeable = |packet: &SentPacket| packet.flags & (SACKED | LOST | RETRANSMITTED) == SACKED;
         let follows = |seq: u64| seq < self.snd_nxt && is_mergeable(self.packet(seq));
@@ -40,13 +40,13 @@ impl Scoreboard {
         }
     }
 
-    /// Packet `seq` has come into the buffer of the one before it, and what follows too if it `is_joined`.
+    /// Packet `seq` has moved into the buffer of the previous one, and, if `is_joined`, the following packets, too.
     fn spread_retransmission(&mut self, seq: u64, is_joined: bool) {
         let was_retransmitted = |seq: u64| self.packet(seq).was_retransmitted();
         if !(seq - 1..=seq + u64::from(is_joined)).any(was_retransmitted) {
             return;
         }
-        // What has the mark already has it throughout.
+        // A buffer with the mark already has it on all packets.
         let ends = |seq: &u64| self.packet(*seq).ends_super_segment() == 1;
         let buffer_start = || (self.snd_una..seq).rev().find(ends).map_or(self.snd_una, |end| end + 1);
         let start = if was_retransmitted(seq - 1) { seq } else { buffer_start() };
@@ -55,8 +55,8 @@ impl Scoreboard {
         (start..end).for_each(|seq| self.packet_mut(seq).flags |= EVER_RETRANSMITTED);
     }
 
-    /// Of the buffer that holds packet `seq` the first `count` packets from there on are sent again, as far as they are lost: what
-    /// follows becomes a separate buffer (Linux `tcp_fragment`).
+    /// Splits the buffer that holds packet `seq` when its first `count` packets from there on are sent again, as far as
+    /// they are lost. The rest becomes a separate buffer (Linux `tcp_fragment`).
     pub fn split_retransmission(&mut self, seq: u64, count: u64) {
         if seq > self.snd_una && self.packet(seq - 1).ends_super_segment() == 0 {
             return; // it goes on
@@ -68,7 +68,7 @@ impl Scoreboard {
         }
     }
 
-    /// Packet `seq`, the last of a buffer, becomes a separate buffer.
+    /// Makes packet `seq`, the last of a buffer, a separate buffer.
     pub fn split_last(&mut self, seq: u64) {
         if seq > self.snd_una {
             self.set_super_segment_end(seq - 1, true);

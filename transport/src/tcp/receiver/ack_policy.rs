@@ -1,4 +1,4 @@
-//! When an acknowledgement is sent: at once, every second segment, after 40 ms, or compressed (Linux 6.1
+//! The timing of acknowledgements: at once, every second segment, after 40 ms, or compressed (Linux 6.1
 //! `__tcp_ack_snd_check`).
 
 use super::ReceiverConfig;
@@ -9,20 +9,20 @@ use units::{Instant, Span};
 const DELACK_MIN: Span = Span::from_millis(40);
 /// Acknowledgements sent without delay at the start and after duplicates (`TCP_MAX_QUICKACKS`).
 pub(super) const MAX_QUICKACKS: u32 = 16;
-/// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
+/// Acknowledgements sent without delay after a CE mark, because the sender's window may be small.
 pub(super) const QUICKACKS_AFTER_MARK: u32 = 2;
-/// CE-marked segments that accurate ECN acknowledges at once (RFC 9768 section 3.2.2.5.1).
+/// Number of CE-marked segments after which accurate ECN acknowledges at once (RFC 9768 section 3.2.2.5.1).
 pub(super) const MARKS_PER_ACK: u8 = 2;
 /// One acknowledgement sent without delay (`ICSK_ACK_NOW`).
 pub(super) const ONE_QUICKACK: u32 = 1;
-/// Duplicate acknowledgements sent at once for each hole: fast retransmit needs that many.
+/// Duplicate acknowledgements sent at once for each hole, because fast retransmit needs that many.
 const DUPACKS_AT_ONCE: u32 = 3;
 /// Maximum number of duplicate acknowledgements compressed into one (`tcp_comp_sack_nr`).
 const MAX_COMPRESSED_ACKS: u32 = 44;
 /// Maximum delay of compressed acknowledgements (`tcp_comp_sack_delay_ns`); at most a twentieth of the RTT.
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
-/// When an acknowledgement is sent.
+/// The timing of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckTiming {
     Now,
@@ -31,7 +31,7 @@ pub(super) enum AckTiming {
 
 #[derive(Clone, Debug)]
 pub(super) struct AckPolicy {
-    /// In-order segments that call for an acknowledgement.
+    /// Number of in-order segments after which an acknowledgement is sent.
     ack_every: u64,
     quick: u32,
     dup_acks: u32,
@@ -39,14 +39,14 @@ pub(super) struct AckPolicy {
     compressed_ack: u32,
     deadline: Instant,
     tick: Span,
-    /// Duplicate acknowledgements are compressed: only with SACK, as the sender else counts them.
+    /// Whether duplicate acknowledgements are compressed. That needs SACK, because otherwise the sender counts them.
     is_compression_allowed: bool,
 }
 
 impl AckPolicy {
     pub(super) fn new(config: &ReceiverConfig) -> Self {
-        // Linux acknowledges what exceeds one segment; segments that GRO merges count as one.
-        // Zero: segments out of order are acknowledged at once, too.
+        // Linux acknowledges data beyond one segment; segments merged by GRO count as one. With zero, out-of-order
+        // segments are acknowledged at once, too.
         let ack_every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
         Self {
             ack_every,
@@ -84,24 +84,24 @@ impl AckPolicy {
         self.quick = self.quick.max(acks);
     }
 
-    /// True in quick-ack mode: the next acknowledgement is sent as its segment comes.
+    /// True in quick-ack mode: the next acknowledgement is sent as soon as its segment arrives.
     pub(super) fn is_quick(&self) -> bool {
         self.quick > 0
     }
 
-    /// Sends the next acknowledgement without delay, and with an even number of them one more (Linux `quick |= 1`).
+    /// Sends the next acknowledgement without delay, and one more if an even number is left (Linux `quick |= 1`).
     pub(super) fn add_quickack(&mut self) {
         self.quick |= 1;
     }
 
-    /// An acknowledgement was sent.
+    /// Records that an acknowledgement was sent.
     pub(super) fn on_ack(&mut self) {
         self.quick = self.quick.saturating_sub(1);
         self.compressed_ack = 0;
         self.deadline = Instant::NEVER;
     }
 
-    /// New data arrived: `unacked` segments in order since the last acknowledgement, `out_of_order` if some are out of
+    /// Handles new data: `unacked` segments in order since the last acknowledgement; `out_of_order` if some are out of
     /// order.
     #[inline]
     pub(super) fn on_data(
@@ -122,7 +122,7 @@ impl AckPolicy {
         AckTiming::Later
     }
 
-    /// The first duplicate acknowledgements are sent at once, later ones are compressed.
+    /// Sends the first duplicate acknowledgements at once, and compresses later ones.
     #[inline(never)]
     fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> AckTiming {
         if self.dup_ack_seq != next {

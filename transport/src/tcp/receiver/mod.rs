@@ -1,8 +1,8 @@
 //! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
-//! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (when an acknowledgement is sent),
-//! `receive_window` (buffer autotuning), `tuning` (what differs in it between kernels), `super_segment` (segments that arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
-//! 7323, 8257, 9768.
+//! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (the timing of acknowledgements),
+//! `receive_window` (buffer autotuning), `tuning` (its differences between kernels), `super_segment` (segments that
+//! arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257, 9768.
 
 mod ack_policy;
 pub(crate) mod reassembly;
@@ -25,19 +25,20 @@ use units::Instant;
 pub struct ReceiverConfig {
     /// Payload of a segment, bytes.
     pub mss: u32,
-    /// RFC 7323 timestamps and PAWS are used.
+    /// Whether RFC 7323 timestamps and PAWS are used.
     pub timestamps: bool,
-    /// RFC 2018 selective acknowledgements are sent.
+    /// Whether RFC 2018 selective acknowledgements are sent.
     pub sack: bool,
-    /// Every segment is acknowledged at once.
+    /// Whether every segment is acknowledged at once.
     pub quick_ack: bool,
-    /// Generic receive offload: in-order segments merged before TCP sees them; 1 is off.
+    /// Generic receive offload: number of in-order segments merged before TCP sees them; 1 is off.
     pub gro: u32,
     /// `tcp_rmem`: initial and maximum receive buffer, bytes.
     pub buffer: [u64; 2],
-    /// The Linux that the receiver follows: how the window follows from the buffer, and the buffer from what is read.
+    /// The Linux release that the receiver follows: how the window follows from the buffer, and the buffer from the
+    /// read data.
     pub release: LinuxRelease,
-    /// How CE marks are echoed.
+    /// The way in which CE marks are echoed.
     pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: units::Span,
@@ -46,7 +47,7 @@ pub struct ReceiverConfig {
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
-    /// Data segments received, duplicates included.
+    /// Data segments received, including duplicates.
     pub received: u64,
     /// Data segments that had already been received.
     pub duplicates: u64,
@@ -56,31 +57,32 @@ pub struct ReceiverCounters {
     pub acks: u64,
 }
 
-/// Segments accepted beyond the next one: a bound of memory, larger than any window (RFC 7323 section 2.3: 2^30 bytes).
+/// Segments accepted beyond the next one: a memory limit, larger than any window (RFC 7323 section 2.3: 2^30 bytes).
 pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 
-/// Acknowledgements after which the application's process preempts the one that delivers packets to it, as of a tunnel: it then
-/// reads a packet with PSH before the next of the same instant comes. In captures of one core's Linux 300 to more than
-/// 4000; a new process is behind others in virtual runtime. [`Receiver::set_preemption`] sets another number.
+/// Acknowledgements after which the application's process preempts the process (such as a tunnel) that delivers packets
+/// to it. It then reads a packet with PSH before the next one of the same instant arrives. In captures of Linux on one
+/// core there are 300 to more than 4000 of them; a new process is behind others in virtual runtime.
+/// [`Receiver::set_preemption`] sets another number.
 const ACKS_BEFORE_PREEMPTION: u64 = 1500;
 
-/// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside
+/// Number of SACK blocks that compressed acknowledgements may change. The third is the last that fits in addition to
 /// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
 
-/// What a segment that arrived means for its acknowledgement.
+/// The effect of an arrived segment on its acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct DataArrival {
-    /// It is acknowledged at once: an old segment, one outside of the window, or one that fills the last hole.
+    /// Whether it is acknowledged at once: an old segment, one outside of the window, or one that fills the last hole.
     acknowledge_now: bool,
-    /// It has PSH: it is acknowledged once the application has read it.
+    /// Whether it has PSH, so that it is acknowledged once the application has read it.
     is_pushed: bool,
-    /// The acknowledgement that must leave before.
+    /// The acknowledgement that must be sent first.
     first_ack: Option<Ack>,
 }
 
 impl DataArrival {
-    /// Nothing new.
+    /// A segment without new data.
     const REFUSED: Self = Self { acknowledge_now: true, is_pushed: false, first_ack: None };
 }
 
@@ -92,18 +94,18 @@ pub struct Receiver {
     blocks: RecentBlocks,
     ack_policy: AckPolicy,
     window: ReceiveWindow,
-    /// The first segment that the application has not read; none if it reads at once.
+    /// The first segment that the application has not read; `None` if it reads at once.
     read: Option<u64>,
-    /// When the application, which sleeps, runs; none if it runs at once.
+    /// Time at which the sleeping application runs; `None` if it runs at once.
     next_read: Option<Instant>,
-    /// Acknowledgements after which the application preempts what delivers packets to it.
+    /// Acknowledgements after which the application preempts the process that delivers packets to it.
     preemption: u64,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     ts_recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
     last_ack_sent: u64,
     dsack: Option<(u64, u64)>,
-    /// ECN echo to send; with accurate ECN whether the latest segment was marked.
+    /// ECN echo to send; with accurate ECN, whether the latest segment was marked.
     ece: bool,
     /// CE-marked segments, modulo 8 (RFC 9768 `r.cep`), and those since the latest acknowledgement.
     ace: u8,
@@ -142,19 +144,21 @@ impl Receiver {
         Self { read: Some(0), ..Self::new(config) }
     }
 
-    /// The application, which sleeps, runs at this instant: to be said before a packet that comes is handled. A packet
-    /// with PSH is then acknowledged with all that has come until it reads. The window is as if it read at once.
+    /// Sets the time at which the sleeping application runs. It must be called before an arriving packet is handled. A
+    /// packet with PSH is then acknowledged together with all that arrives until the application reads. The window is
+    /// as if it read at once.
     pub fn set_next_read(&mut self, at: Instant) {
         self.next_read = Some(at);
     }
 
-    /// The application preempts what delivers packets to it after this many acknowledgements.
+    /// Sets the number of acknowledgements after which the application preempts the process that delivers packets to
+    /// it.
     pub fn set_preemption(&mut self, acks: u64) {
         self.preemption = acks;
     }
 
-    /// The application has read the segments below `read`, which have been delivered. Returns the window update that is
-    /// to be sent at once, if the window has opened.
+    /// Records that the application has read the segments below `read`, which have been delivered. Returns the window
+    /// update to send at once, if the window has opened.
     pub fn read(&mut self, now: Instant, read: u64) -> Option<Ack> {
         self.read = Some(read);
         self.window.on_read(now, read);
@@ -168,8 +172,8 @@ impl Receiver {
         self.read.map_or(0, |read| self.reassembly.next() - read)
     }
 
-    /// A segment arrived; `ece` if it carries a CE mark. Returns the acknowledgement that must leave at once. If two
-    /// must, the second is [due](Self::deadline) now.
+    /// Handles an arriving segment; `ece` if it carries a CE mark. Returns the acknowledgement that must be sent at
+    /// once. If two must, the second is [due](Self::deadline) now.
     pub fn handle(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
         match segment.kind {
             SegmentKind::Syn => {
@@ -181,7 +185,7 @@ impl Receiver {
             SegmentKind::HandshakeAck => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
                 self.window.establish(now);
-                // Overtaken by acknowledged data it lies before the window (RFC 9293 section 3.10.7.4).
+                // Overtaken by acknowledged data, it is before the window (RFC 9293 section 3.10.7.4).
                 (self.last_ack_sent > 0).then(|| self.acknowledge(now))
             }
             SegmentKind::Data => self.on_data(now, segment, ece),
@@ -189,18 +193,18 @@ impl Receiver {
         }
     }
 
-    /// When [`Receiver::on_timeout`] is due.
+    /// Time at which [`Receiver::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.ack_policy.deadline()
     }
 
-    /// A deadline passed: the delayed or compressed acknowledgement leaves. Early calls are harmless.
+    /// Handles an expired deadline: the delayed or compressed acknowledgement is sent. Early calls are harmless.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
         (self.ack_policy.deadline() <= now).then(|| self.acknowledge(now))
     }
 
-    /// The acknowledgement that a data packet to the sender carries along.
+    /// The acknowledgement that a data packet to the sender carries.
     pub fn piggyback(&mut self, now: Instant) -> Ack {
         self.acknowledge(now)
     }
@@ -216,7 +220,7 @@ impl Receiver {
         self.reassembly.out_of_order()
     }
 
-    /// Its receive window, for an MPTCP connection.
+    /// The receive window, for an MPTCP connection.
     pub(crate) fn window_mut(&mut self) -> &mut ReceiveWindow {
         &mut self.window
     }
@@ -241,7 +245,7 @@ impl Receiver {
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
 
-    /// The acknowledgement of what has arrived that must leave at once, after `prior_ack`.
+    /// The acknowledgement of arrived segments that must be sent at once, after `prior_ack`.
     #[inline(always)]
     fn acknowledge_arrival(&mut self, now: Instant, prior_ack: Option<Ack>, arrival: DataArrival) -> Option<Ack> {
         match (prior_ack, (self.timing(now, &arrival), arrival.first_ack)) {
@@ -254,8 +258,9 @@ impl Receiver {
         }
     }
 
-    /// Updates the ECN echo: per packet (RFC 8257 section 3.2), where a change is acknowledged at once and a delayed
-    /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3); or counted.
+    /// Updates the ECN echo. Per packet (RFC 8257 section 3.2), a change is acknowledged at once, and a delayed
+    /// acknowledgement is first sent with the old state. Otherwise the echo lasts until CWR arrives (RFC 3168
+    /// section 6.1.3), or marks are counted.
     #[inline(always)]
     fn update_ecn_echo(&mut self, now: Instant, cwr: bool, ece: bool) -> Option<Ack> {
         if self.config.ecn == Ecn::L4s {
@@ -284,7 +289,8 @@ impl Receiver {
         None
     }
 
-    /// Accurate ECN: the first mark after none and every second one are acknowledged at once (RFC 9768 section 3.2.2.5.1).
+    /// Accurate ECN: the first mark after none and every second mark are acknowledged at once (RFC 9768
+    /// section 3.2.2.5.1).
     fn count_mark(&mut self, is_marked: bool) {
         let was_marked = std::mem::replace(&mut self.ece, is_marked);
         if is_marked {
@@ -296,7 +302,7 @@ impl Receiver {
         }
     }
 
-    /// When to acknowledge what has arrived.
+    /// The timing of the acknowledgement of arrived segments.
     #[inline(always)]
     fn timing(&mut self, now: Instant, arrival: &DataArrival) -> AckTiming {
         if arrival.acknowledge_now {
@@ -314,7 +320,7 @@ impl Receiver {
         timing
     }
 
-    /// Puts a segment into the reassembly; `continues` if it came in one packet with the one before.
+    /// Adds a segment to the reassembly; `continues` if it arrived in one packet with the previous one.
     #[inline(always)]
     fn insert(&mut self, now: Instant, segment: &Segment, continues: bool) -> DataArrival {
         let next = self.reassembly.next();
@@ -352,14 +358,14 @@ impl Receiver {
             }
             self.window.on_data(now, segment.tsecr);
         } else {
-            // The new block would push an unreported one out of the option: the compressed acknowledgement is sent
+            // The new block would push an unreported one out of the option, so the compressed acknowledgement is sent
             // first (Linux since 5.8).
             if self.ack_policy.is_compressing() && self.blocks.position(segment.seq) >= UNCOMPRESSED_BLOCKS {
                 first_ack = Some(self.acknowledge(now));
             }
             self.blocks.add(segment.seq);
         }
-        // One out of order is charged only after the window has grown.
+        // An out-of-order segment is charged only after the window has grown.
         let waiting = self.reassembly.out_of_order() + self.unread() - u64::from(is_new && !advanced);
         if is_new && self.window.grow(now, waiting) {
             self.ack_policy.add_quickack();
@@ -367,8 +373,8 @@ impl Receiver {
         if advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty() {
             self.ack_policy.enter_quickack_mode(ONE_QUICKACK); // the last hole is filled
         }
-        // The application has read all that a segment with PSH ends (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6 also of
-        // a full segment).
+        // The application has read everything up to a segment with PSH (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6
+        // also up to a full segment).
         let is_pushed = segment.psh && self.reassembly.is_empty() && self.read.is_none();
         DataArrival { acknowledge_now: false, is_pushed, first_ack }
     }
@@ -378,13 +384,14 @@ impl Receiver {
         self.dsack = Some((seq, seq + 1));
     }
 
-    /// True if a segment spans `Last.ACK.sent` (RFC 7323 section 4.3); a wholly older one is outside of the window (RFC
-    /// 9293 section 3.10.7.4) and does not update `TS.Recent`.
+    /// True if a segment spans `Last.ACK.sent` (RFC 7323 section 4.3). A completely older segment is outside of the
+    /// window (RFC 9293 section 3.10.7.4) and does not update `TS.Recent`.
     fn spans_left_edge(&self, seq: u64) -> bool {
         seq <= self.last_ack_sent && self.last_ack_sent <= seq + 1
     }
 
-    /// PAWS (RFC 7323 section 5): the timestamp is older than `TS.Recent` by more than the clock's granularity of 1 ms.
+    /// PAWS (RFC 7323 section 5): true if the timestamp is older than `TS.Recent` by more than the clock's granularity
+    /// of 1 ms.
     fn paws_reject(&self, segment: &Segment) -> bool {
         self.config.timestamps && self.ts_recent > segment.tsval.saturating_add(1)
     }

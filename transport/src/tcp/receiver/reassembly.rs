@@ -1,4 +1,4 @@
-//! The out-of-order queue: all segments below `next` have arrived; a bitmap marks those above that have.
+//! The out-of-order queue: all segments below `next` have arrived, and a bitmap marks those above that have arrived.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl Reassembly {
         true
     }
 
-    /// Moves `next` over everything contiguous.
+    /// Moves `next` past all contiguous segments.
     fn advance(&mut self) {
         while self.out_of_order > 0 {
             let word = self.words[(self.next / 64 - self.base) as usize];

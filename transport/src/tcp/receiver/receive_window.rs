@@ -1,33 +1,34 @@
 //! The receive window and its autotuning (Linux 6.1 `tcp_rcv_space_adjust`, `__tcp_select_window`).
 //!
-//! How much of the buffer is window is the kernel's rule ([`tuning`]). Segments that wait for earlier ones, or for the application to
-//! read them, occupy the buffer; only what was read drives the tuning.
+//! The share of the buffer that is window follows the kernel's rule ([`tuning`]). Segments that wait for earlier ones,
+//! or for the application to read them, occupy the buffer. Only data that has been read drives the tuning.
 
 use super::tuning::{self, HALF, window_of};
 use control::LinuxRelease;
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// Bytes of the timestamps option: what a header allows a segment counts it, too (`advmss`).
+/// Bytes of the timestamps option: the maximum payload that a header allows includes it (`advmss`).
 const TIMESTAMPS: u64 = 12;
-/// The greatest number that the window field of a header holds.
+/// Maximum value of the window field in a header.
 const MAX_FIELD: u64 = 65_535;
-/// The greatest shift of window scaling (RFC 7323 section 2.3).
+/// Maximum shift of window scaling (RFC 7323 section 2.3).
 const MAX_SHIFT: u32 = 14;
-/// Linux's `net.core.rmem_max`, bytes: window scaling serves a buffer of that size, too.
+/// Linux's `net.core.rmem_max`, bytes; window scaling is chosen for at least a buffer of that size.
 const RMEM_MAX: u64 = 212_992;
 
-/// The unit in which a connection offers its window, bytes: a power of two, so that 16 bits reach its largest
+/// The unit in which a connection offers its window, bytes: a power of two, so that 16 bits can express its largest
 /// buffer (RFC 7323 section 2.2; Linux `tcp_select_initial_window`).
 fn window_unit(max_buffer: u64) -> u64 {
     1 << max_buffer.max(RMEM_MAX).ilog2().saturating_sub(15).min(MAX_SHIFT)
 }
 
-/// What came in order at one instant (Linux `sk_receive_queue`): the application reads it after the last of it.
+/// The data that arrived in order at one instant (Linux `sk_receive_queue`). The application reads it after the last of
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceiveQueue {
     time: Instant,
-    /// The segments below have been read, those below `end` have come.
+    /// The segments below have been read; those below `end` have arrived.
     read: u64,
     /// End of the first packet that has not been read.
     first_end: u64,
@@ -50,12 +51,12 @@ pub(crate) struct ReceiveWindow {
     window_clamp: u64,
     /// Slow start of the advertised window, bytes.
     rcv_ssthresh: u64,
-    /// Right edge of the window advertised so far, which never moves back, bytes.
+    /// Right edge of the advertised window, which never moves back, bytes.
     rcv_wnd_edge: u64,
-    /// Receiver's RTT estimate, from timestamps: eighths of a microsecond.
+    /// The receiver's RTT estimate from timestamps, in eighths of a microsecond.
     rtt_us8: u64,
     last_tsecr: u32,
-    /// Present measurement (Linux `rcvq_space`): start, first byte, and the bytes read in the previous one.
+    /// The current measurement (Linux `rcvq_space`): start, first byte, and the bytes read in the previous one.
     measurement_start: Instant,
     measurement_start_bytes: u64,
     prior_copied: u64,
@@ -95,15 +96,16 @@ impl ReceiveWindow {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
-    /// The connection is established: the first measurement begins.
+    /// Begins the first measurement, when the connection is established.
     pub(crate) fn establish(&mut self, now: Instant) {
         if self.measurement_start == Instant::ZERO {
             self.measurement_start = now;
         }
     }
 
-    /// Data came in order: the first of `segments`, which may fill a hole before the others. The application reads them
-    /// at once, after the last that comes at this instant. `continues` if it came in one packet with the segment before.
+    /// Adds data that arrived in order: the first of `segments`, which may fill a hole before the others. The
+    /// application reads it at once, after the last segment of the same instant. `continues` if it arrived in one
+    /// packet with the previous segment.
     #[inline]
     pub(crate) fn enqueue(&mut self, now: Instant, segments: Range<u64>, continues: bool) {
         if self.queue.time < now {
@@ -119,13 +121,13 @@ impl ReceiveWindow {
         self.queue.memory += first + (segments.end - segments.start - 1) * self.truesize;
     }
 
-    /// True if data came at this instant that is not read yet.
+    /// True if data arrived at this instant that has not been read yet.
     pub(crate) fn has_unread(&self, now: Instant) -> bool {
         self.queue.time == now
     }
 
-    /// The application has read what came at the queue's instant. Linux measures after each packet; what the first does
-    /// not end, the others do not.
+    /// Records that the application has read the data of the queue's instant. Linux measures after each packet; if the
+    /// first one does not end a measurement, the others do not either.
     fn read_received(&mut self) {
         let ReceiveQueue { time, read, first_end, end, .. } = self.queue;
         if read < end {
@@ -135,15 +137,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// Data came in order. `tsecr` is the segment's timestamp echo.
+    /// Handles data that arrived in order. `tsecr` is the segment's timestamp echo.
     pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
         self.establish(now);
         self.measure_ratio();
         self.measure_rtt(now, tsecr);
     }
 
-    /// New data came, in order or not; `waiting` segments are out of order or not read. Returns whether the window has
-    /// grown, which Linux acknowledges at once (`tcp_grow_window`).
+    /// Handles new data, in order or not; `waiting` segments are out of order or not read. Returns whether the window
+    /// has grown, which Linux acknowledges at once (`tcp_grow_window`).
     pub(crate) fn grow(&mut self, now: Instant, waiting: u64) -> bool {
         if self.queue.time < now {
             self.read_received();
@@ -151,8 +153,8 @@ impl ReceiveWindow {
         self.raise_ssthresh(waiting * self.truesize + self.queue.memory)
     }
 
-    /// As [`Self::on_data`] and [`Self::grow`], for an MPTCP connection, whose application has read up to segment `next`;
-    /// `rtt` is the maximum RTT of its subflows.
+    /// As [`Self::on_data`] and [`Self::grow`], for an MPTCP connection whose application has read up to segment
+    /// `next`. `rtt` is the maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
         self.measure_ratio();
@@ -160,15 +162,15 @@ impl ReceiveWindow {
         self.on_read(now, next);
     }
 
-    /// The window of a subflow of upstream Linux's MPTCP: its buffer is the connection's, which alone is tuned.
+    /// Gives a subflow of upstream Linux's MPTCP the connection's buffer, which alone is tuned.
     pub(crate) fn share_buffer(&mut self, connection: &Self) {
         (self.buffer, self.window_clamp, self.ratio) = (connection.buffer, connection.window_clamp, connection.ratio);
         self.measurement_start = Instant::NEVER;
     }
 
-    /// The window that a subflow, whose next segment is `subflow_next`, offers beyond segment `next` of its `connection`,
-    /// bytes. Each has a slow start of its own and takes back nothing of what it has offered; the farthest edge holds for
-    /// all (Linux `mptcp_set_rwin`).
+    /// The window that a subflow, whose next segment is `subflow_next`, offers beyond segment `next` of its
+    /// `connection`, bytes. Each subflow has its own slow start and never takes back an offer. The farthest edge
+    /// applies to all (Linux `mptcp_set_rwin`).
     pub(crate) fn advertise_subflow(
         &mut self,
         connection: &mut Self,
@@ -186,7 +188,7 @@ impl ReceiveWindow {
         window.min(MAX_FIELD * self.unit)
     }
 
-    /// The window grows by two segments as far as there is room beside what occupies the buffer.
+    /// Raises the window by two segments, as far as the buffer has room in addition to the `occupied` bytes.
     fn raise_ssthresh(&mut self, occupied: u64) -> bool {
         let space = window_of(self.buffer.saturating_sub(occupied), self.ratio);
         let limit = self.window_clamp.min(space);
@@ -197,13 +199,13 @@ impl ReceiveWindow {
         has_room
     }
 
-    /// The application has read up to segment `read`.
+    /// Records that the application has read up to segment `read`.
     #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, read: u64) {
         self.adjust_buffer(now, read * self.mss);
     }
 
-    /// A lower sample is taken as it is, a higher one smoothed (Linux 6.1.192 `tcp_rcv_rtt_update`).
+    /// Takes a lower sample as it is, and smooths a higher one (Linux 6.1.192 `tcp_rcv_rtt_update`).
     fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
         if tsecr == 0 || tsecr == self.last_tsecr {
             return;
@@ -214,7 +216,7 @@ impl ReceiveWindow {
         self.rtt_us8 = if is_lowest { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
-    /// The first packet shows how much of its memory is payload (Linux `tcp_measure_rcv_mss`).
+    /// Measures on the first packet which share of its memory is payload (Linux `tcp_measure_rcv_mss`).
     fn measure_ratio(&mut self) {
         let ratio = tuning::ratio(self.release, self.mss);
         if ratio != self.ratio {
@@ -223,7 +225,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Once a round trip: if the application read more than in the previous one, the buffer grows to twice that.
+    /// Adjusts the buffer once per RTT: if the application read more than in the previous RTT, it grows to twice that.
     fn adjust_buffer(&mut self, now: Instant, read_bytes: u64) {
         if self.rtt_us8 > 0 && now.since(self.measurement_start) >= self.rtt() {
             self.grow_buffer(now, read_bytes);
@@ -246,8 +248,9 @@ impl ReceiveWindow {
         self.measurement_start = now;
     }
 
-    /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread` in
-    /// order and not read; `before_reading` if the acknowledgement is sent before the application reads what came now.
+    /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread`
+    /// segments are in order but not read. `before_reading` if the acknowledgement is sent before the application reads
+    /// the latest data.
     pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64, before_reading: bool) -> u64 {
         let left_edge = next * self.mss;
         let queued = if before_reading { self.queue.memory } else { 0 };
@@ -257,8 +260,8 @@ impl ReceiveWindow {
         window
     }
 
-    /// The window that the free buffer allows, bytes. With unread data none that is less than a segment or a sixteenth
-    /// of the buffer's (RFC 9293 section 3.8.6.2.2, with Linux's share).
+    /// The window that the free buffer allows, bytes. With unread data it is zero if it would be less than a segment or
+    /// a sixteenth of the buffer's window (RFC 9293 section 3.8.6.2.2, with Linux's fraction).
     fn window(&self, out_of_order: u64, unread: u64, queued: u64) -> u64 {
         let occupied = (out_of_order + unread) * self.truesize + queued;
         let free = window_of(self.buffer.saturating_sub(occupied), self.ratio);
@@ -268,8 +271,8 @@ impl ReceiveWindow {
         free.min(self.rcv_ssthresh).next_multiple_of(self.unit)
     }
 
-    /// Whether reading has opened the window so far that the sender is to be told at once: to twice what it knows of
-    /// (Linux `tcp_cleanup_rbuf`). Arguments as for [`advertise`](Self::advertise).
+    /// Whether reading has opened the window so far that the sender should be told at once: to twice the advertised
+    /// window (Linux `tcp_cleanup_rbuf`). Arguments as for [`advertise`](Self::advertise).
     pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
         let known = self.rcv_wnd_edge.saturating_sub(next * self.mss);
         let window = self.window(out_of_order, unread, 0);

@@ -10,13 +10,13 @@ pub(super) struct RecentBlocks {
 const MAX_BLOCKS: usize = 4;
 
 impl RecentBlocks {
-    /// The position of the block that `seq` would extend, or the one after the last.
+    /// The position of the block that `seq` would extend, or one past the last.
     pub(super) fn position(&self, seq: u64) -> usize {
         let is_adjacent = |block: &(u64, u64)| block.0 <= seq + 1 && seq <= block.1;
         self.blocks.iter().position(is_adjacent).unwrap_or(self.blocks.len())
     }
 
-    /// A segment arrived out of order.
+    /// Adds a segment that arrived out of order.
     pub(super) fn add(&mut self, seq: u64) {
         let mut block = (seq, seq + 1);
         self.blocks.retain(|known| {
@@ -30,7 +30,7 @@ impl RecentBlocks {
         self.blocks.insert(0, block);
     }
 
-    /// Removes the blocks below `next`, which is acknowledged cumulatively.
+    /// Removes the blocks below `next`, which are cumulatively acknowledged.
     pub(super) fn remove_below(&mut self, next: u64) {
         self.blocks.retain(|block| block.1 > next);
     }

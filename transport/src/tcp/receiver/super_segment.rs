@@ -7,8 +7,8 @@ use control::Ecn;
 use units::Instant;
 
 impl Receiver {
-    /// A super-segment of so many data `segments` arrived, of which `first` is the first; `ece` if it carries a CE mark.
-    /// Returns as [`handle`](Self::handle) does.
+    /// Handles a super-segment of `segments` data segments that begins with `first`; `ece` if it carries a CE mark.
+    /// Returns the same as [`handle`](Self::handle).
     pub fn handle_super_segment(&mut self, now: Instant, first: &Segment, segments: u32, ece: bool) -> Option<Ack> {
         self.one_way_delay_ms = timestamp(now).saturating_sub(first.tsval);
         if self.config.ecn == Ecn::L4s {
@@ -29,7 +29,7 @@ impl Receiver {
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
 
-    /// Duplicates in a row are reported as one block. Of several blocks the first is reported (Linux `tcp_dsack_extend`).
+    /// Reports consecutive duplicates as one block. Of several blocks the first is reported (Linux `tcp_dsack_extend`).
     fn extend_dsack(&mut self, prior: Option<(u64, u64)>, seq: u64) {
         if let Some((start, end)) = prior {
             let is_next = end == seq && self.dsack == Some((seq, seq + 1));

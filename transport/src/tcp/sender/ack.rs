@@ -1,5 +1,5 @@
-//! One acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state machine, the
-//! timers, and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
+//! Processing of one acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state
+//! machine, the timers, and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
 use super::{Sender, subflow::UNLIMITED_WINDOW};
 use crate::path::{AckedPackets, ControllerHandle, PriorState};
@@ -11,7 +11,7 @@ use units::{Instant, Span};
 
 /// Milliseconds by which a timestamp may be older than the latest one (Linux `TCP_PAWS_WINDOW`).
 const TIMESTAMP_GRANULARITY: u32 = 1;
-/// Time between two answers to discarded acknowledgements at least (`tcp_invalid_ratelimit`).
+/// Minimum time between two answers to discarded acknowledgements (`tcp_invalid_ratelimit`).
 const ANSWER_INTERVAL: Span = Span::from_millis(500);
 
 /// Results of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
@@ -19,23 +19,23 @@ const ANSWER_INTERVAL: Span = Span::from_millis(500);
 pub(super) struct AckOutcome {
     /// Packets acknowledged, for the controller.
     pub acked: AckedPackets,
-    /// Something was newly SACKed.
+    /// Whether anything was newly SACKed.
     pub newly_sacked: bool,
-    /// A duplicate was reported (DSACK).
+    /// Whether a duplicate was reported (DSACK).
     pub dsack: bool,
-    /// The DSACK reports the tail-loss probe.
+    /// Whether the DSACK reports the tail-loss probe.
     pub dsack_of_tlp: bool,
-    /// The receive window is updated.
+    /// Whether the receive window is updated.
     pub updates_window: bool,
-    /// A duplicate acknowledgement in the sense of RFC 5681.
+    /// Whether it is a duplicate acknowledgement in the sense of RFC 5681.
     pub is_dupack: bool,
-    /// Retransmission and probe timer are to be restarted (Linux `FLAG_SET_XMIT_TIMER`).
+    /// Whether the retransmission and probe timers must be restarted (Linux `FLAG_SET_XMIT_TIMER`).
     pub set_timers: bool,
-    /// Never-retransmitted data below `high_seq` was delivered: F-RTO's proof (Linux `FLAG_ORIG_SACK_ACKED`).
+    /// Whether never-retransmitted data below `high_seq` was delivered: F-RTO's proof (Linux `FLAG_ORIG_SACK_ACKED`).
     pub orig_sack_acked: bool,
-    /// Retransmitted data was cumulatively acknowledged (Karn: no RTT sample).
+    /// Whether retransmitted data was cumulatively acknowledged (Karn: no RTT sample).
     pub retransmission_acked: bool,
-    /// An outstanding retransmission was found lost.
+    /// Whether an outstanding retransmission was found lost.
     pub lost_retransmission: bool,
     /// ECN echo, or with accurate ECN new marks.
     pub ece: bool,
@@ -123,7 +123,7 @@ impl Sender {
             self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
         }
         self.process_tlp_ack(now, ack, &outcome, controller);
-        // Asked again: that the probe has repaired a loss changes the congestion state.
+        // Checked again, because a loss repaired by the probe changes the congestion state.
         if self.is_dubious(&outcome) {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
@@ -133,9 +133,9 @@ impl Sender {
         self.finish_ack(now, &mut outcome, &prior, &prior_state, controller);
     }
 
-    /// PAWS (RFC 7323 section 5.3): a later acknowledgement has overtaken this one by more than the clock's granularity, and it
-    /// is no duplicate that Linux takes all the same (`tcp_disordered_ack`): of the oldest outstanding segment, without a new
-    /// window, and no older than the retransmission timeout.
+    /// PAWS (RFC 7323 section 5.3): a later acknowledgement has overtaken this one by more than the clock's
+    /// granularity. Linux still accepts some duplicates (`tcp_disordered_ack`): of the oldest outstanding segment,
+    /// without a new window, and no older than the retransmission timeout.
     fn is_discarded_by_paws(&self, ack: &Ack) -> bool {
         let age = self.ts_recent.saturating_sub(ack.tsval);
         self.config.timestamps && age > TIMESTAMP_GRANULARITY && {
@@ -145,16 +145,18 @@ impl Sender {
         }
     }
 
-    /// A separate acknowledgement answers one that was discarded, at most one in half a second (`tcp_send_dupack`,
-    /// `tcp_invalid_ratelimit`). Its receiver has no use for it, so that it is not sent; but it counts as a departure.
+    /// Answers a discarded acknowledgement with a separate one, at most once per half second (`tcp_send_dupack`,
+    /// `tcp_invalid_ratelimit`). The receiver has no use for the answer, so it is not sent, but it counts as a
+    /// departure.
     fn answer_discarded(&mut self, now: Instant) {
         if self.answered_discarded.is_none_or(|prior| now.since(prior) >= ANSWER_INTERVAL) {
             self.answered_discarded = Some(now);
         }
     }
 
-    /// Marks that the ACE field counts since the latest acknowledgement (RFC 9768 section 3.2.2): less than eight, as the
-    /// receiver acknowledges every second one. An acknowledgement that another one may have overtaken counts nothing.
+    /// New marks by the ACE field since the latest acknowledgement (RFC 9768 section 3.2.2). They are fewer than eight,
+    /// as the receiver acknowledges every second one. An acknowledgement that another one may have overtaken counts
+    /// none.
     fn new_marks(&mut self, ack: &Ack, advanced: bool) -> u32 {
         if !advanced && (ack.sack_blocks.is_empty() || ack.tsval < self.ts_recent) {
             return 0;
@@ -172,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement older than `snd_una` counts for its SACK blocks only, and not for an echo of congestion.
+    /// Handles an acknowledgement older than `snd_una`: only its SACK blocks count, not an echo of congestion.
     fn on_old_ack(
         &mut self,
         now: Instant,
@@ -191,8 +193,8 @@ impl Sender {
     }
 
     /// Updates the receive window, whose right edge may move back (RFC 9293 section 3.8.6). An acknowledgement that
-    /// advances has the latest window. Another one may have been overtaken: it counts if its window is larger, if it is the first, or, since Linux 6.6,
-    /// closed (`tcp_may_update_window`). Returns whether it counts.
+    /// advances has the latest window. Any other one may have been overtaken. It counts if its window is larger or the
+    /// first, or, since Linux 6.6, closed (`tcp_may_update_window`). Returns whether it counts.
     fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
         self.write_queue.on_window(ack.receive_window);
         if self.snd_wnd_edge == UNLIMITED_WINDOW {
@@ -211,7 +213,7 @@ impl Sender {
         updates
     }
 
-    /// Header prediction expects a window that is another one than the SYN's answer had (Linux `tcp_fast_path_on`).
+    /// Header prediction expects a window different from that of the answer to the SYN (Linux `tcp_fast_path_on`).
     fn set_window(&mut self, window: u64) {
         if window != self.snd_wnd {
             self.predicted_wnd = window;
@@ -219,7 +221,7 @@ impl Sender {
         self.snd_wnd = window;
     }
 
-    /// The right edge of the receive window that an acknowledgement offers, bytes.
+    /// The right edge of the receive window of an acknowledgement, bytes.
     fn window_edge(&self, ack: &Ack) -> u64 {
         ack.ack.saturating_mul(u64::from(self.config.mss)).saturating_add(ack.receive_window)
     }
@@ -251,7 +253,8 @@ impl Sender {
         (has_delivered && self.config.timestamps).then_some(outcome.one_way_delay)
     }
 
-    /// Packets newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
+    /// Packets newly reported as CE-marked. With ECN echoes, these are all packets that an acknowledgement with the
+    /// echo delivers.
     #[inline]
     fn newly_marked(&self, outcome: &AckOutcome, prior_state: &PriorState) -> u32 {
         match outcome.ece {
@@ -281,11 +284,11 @@ impl Sender {
             self.on_dsack(first, outcome);
         }
         let prior_blocks = self.recv_sack_cache;
-        // In the order of the data (Linux sorts them, too): what the same acknowledgement reports below another new block is no
-        // reordering.
+        // In the order of the data (Linux sorts them, too): a packet below another new block of the same
+        // acknowledgement is not reordered.
         for block in ack.sack_blocks.sorted(usize::from(is_duplicate)) {
             let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
-            // A block that grew at one end is walked only where it grew.
+            // Only the new part of a block that grew at one end is walked.
             for prior_block in prior_blocks.iter() {
                 if prior_block.0 <= start && start < prior_block.1 {
                     start = prior_block.1;
@@ -333,7 +336,7 @@ impl Sender {
         }
         outcome.dsack_of_tlp = self.dsack_reports_tlp(block);
         self.counters.duplicates += u64::from(count);
-        // More duplicates than retransmissions: the network duplicates.
+        // More duplicates than retransmissions: the network duplicates packets.
         if self.counters.duplicates > self.counters.retransmitted {
             return;
         }
@@ -352,8 +355,9 @@ impl Sender {
         }
     }
 
-    /// Packets of a DSACK block, of `count` packets, that were retransmitted: what is outstanding is known; of what was acknowledged
-    /// before, all are taken for it (Linux `tcp_sacktag_one`, `tcp_check_dsack`). The network may duplicate the others.
+    /// Packets of a DSACK block of `count` packets that were retransmitted. For outstanding packets this is known.
+    /// Packets that were acknowledged before all count as retransmitted (Linux `tcp_sacktag_one`, `tcp_check_dsack`).
+    /// The network may duplicate the others.
     fn repeated_by_us(&self, block: (u64, u64), count: u32) -> u32 {
         let una = self.scoreboard.snd_una();
         if block.1 <= una {
@@ -362,7 +366,7 @@ impl Sender {
         (block.0.max(una)..block.1).filter(|seq| self.scoreboard.packet(*seq).was_retransmitted()).count() as u32
     }
 
-    /// Removes what is cumulatively acknowledged (Linux `tcp_clean_rtx_queue`).
+    /// Removes cumulatively acknowledged packets (Linux `tcp_clean_rtx_queue`).
     fn clean_rtx_queue(&mut self, now: Instant, ack: u64, outcome: &mut AckOutcome, prior: &PriorScoreboard) {
         while self.scoreboard.snd_una() < ack {
             let seq = self.scoreboard.snd_una();
@@ -393,13 +397,13 @@ impl Sender {
         }
     }
 
-    /// True if the acknowledgement echoes a timestamp older than the retransmission: the original has arrived.
+    /// True if the acknowledgement echoes a timestamp older than the retransmission, so that the original has arrived.
     fn is_original_delivery(&self, packet: &SentPacket, tsecr: u32) -> bool {
         packet.was_retransmitted() && self.config.timestamps && tsecr != 0 && tsecr < timestamp(packet.sent)
     }
 
-    /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for
-    /// the controller and the minimum RTT.
+    /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acknowledged packet for SRTT, and of the
+    /// newest for the controller and the minimum RTT.
     fn update_rtt(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorScoreboard) -> Option<Span> {
         let mut times = if outcome.retransmission_acked { None } else { outcome.acked_times };
         let mut newest = times.map(|(_, last)| last);
@@ -421,7 +425,7 @@ impl Sender {
         }
         self.path.rtt.update(oldest, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
         self.timers.backoff = 0;
-        // A SACKed packet sent before the head was last sent is no evidence about the head.
+        // A SACKed packet that was sent before the head was last sent is no evidence about the head.
         if let Some((first, _)) = outcome.sacked_times
             && self.scoreboard.counts().packets_out > 0
             && first < self.scoreboard.packet(self.scoreboard.snd_una()).sent
@@ -432,8 +436,8 @@ impl Sender {
         Some(newest)
     }
 
-    /// True if the receiver probably delayed the acknowledgement: it acks one small packet that was delivered alone
-    /// since it was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
+    /// True if the receiver probably delayed the acknowledgement: it acknowledges one small packet that was delivered
+    /// alone since it was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
     fn is_ack_delayed(&self, outcome: &AckOutcome, prior: &PriorScoreboard) -> bool {
         outcome.acked.pkts_acked == 1
             && prior.counts.sacked_out == 0

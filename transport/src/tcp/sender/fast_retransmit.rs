@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// Ends the episode if everything up to `high_seq` is acknowledged. Returns whether nothing else is to be done.
+    /// Ends the episode if everything up to `high_seq` is acknowledged. Returns whether there is nothing else to do.
     fn try_end_episode(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) -> bool {
         if self.path.ca_state == CaState::Open {
             self.undo.retrans_stamp = 0;
@@ -74,7 +74,7 @@ impl Sender {
             return false;
         }
         match self.path.ca_state {
-            // One more packet must be acked, so that an ECN echo at the edge does not count twice.
+            // One more packet must be acknowledged, so that an ECN echo at the edge does not count twice.
             CaState::Cwr if self.scoreboard.snd_una() > self.path.high_seq => {
                 self.path.leave_reduction(now, true, controller);
                 false
@@ -143,7 +143,7 @@ impl Sender {
         self.path.enter_reduction(now, cause, by_timer, state, &outstanding, controller);
     }
 
-    /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
+    /// Handles an ECN echo during a reduction: it causes no further reduction, but prevents an undo.
     fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.undo.ece = true;
         let in_flight = self.in_flight();
@@ -186,7 +186,7 @@ impl Sender {
             return false;
         }
         self.rack.on_reordering(prior_una, self.scoreboard.sacked_end());
-        // Outstanding retransmissions may be spurious too: they are waited for, and no more are sent.
+        // Outstanding retransmissions may be spurious, too. The sender waits for them and sends no more.
         if self.scoreboard.counts().retrans_out > 0 {
             self.transmit.frto_new_data = true;
             return true;
@@ -221,7 +221,8 @@ impl Sender {
         outcome.lost_retransmission |= lost_retransmissions > 0;
     }
 
-    /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first determines whether it was spurious.
+    /// Handles acknowledgements after a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first determines whether
+    /// it was spurious.
     fn process_loss(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) {
         let is_recovered = self.scoreboard.snd_una() >= self.path.high_seq;
         if outcome.acked.advanced && self.may_undo(outcome.tsecr) {
@@ -268,8 +269,8 @@ impl Sender {
         }
     }
 
-    /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that
-    /// only the retransmission timer, shortened here, makes it certain.
+    /// SACK reneging (RFC 2018 section 8): the head is SACKed but not acknowledged. That may be a mere delay, so only
+    /// the retransmission timer, shortened here, decides.
     fn detect_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
         let has_reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
         if has_reneged {

@@ -9,14 +9,14 @@ use units::{Instant, Span};
 /// State of the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Handshake {
-    /// Not begun.
+    /// The handshake has not begun.
     #[default]
     Closed,
-    /// The SYN is to be sent.
+    /// The SYN must be sent.
     SynPending,
-    /// The SYN was sent, `transmissions` times so far, the last time at `sent`.
+    /// The SYN was sent `transmissions` times so far, the last time at `sent`.
     SynSent { sent: Instant, transmissions: u32 },
-    /// The SYN-ACK has arrived; the third packet is to be sent.
+    /// The SYN-ACK has arrived, and the third packet must be sent.
     AckPending,
     /// Established: data may be sent.
     Established,
@@ -30,14 +30,14 @@ impl Sender {
         if self.config.handshake {
             self.handshake = Handshake::SynPending;
         } else {
-            // The receive window is not known before the first acknowledgement.
+            // The receive window is unknown before the first acknowledgement.
             self.snd_wnd_end = u64::from(self.config.initial_window).max(self.snd_wnd_end);
             self.handshake = Handshake::Established;
             self.start(now, None, controller);
         }
     }
 
-    /// A SYN-ACK arrived.
+    /// Handles a SYN-ACK.
     pub(super) fn on_handshake(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
         let Handshake::SynSent { sent, transmissions } = self.handshake else { return };
         let rtt = (transmissions == 1).then(|| now.since(sent));
@@ -54,7 +54,7 @@ impl Sender {
         self.start(now, rtt, controller);
     }
 
-    /// The connection is established: the controller is told of the path.
+    /// Establishes the connection: the controller gets the path.
     fn start(&mut self, now: Instant, rtt: Option<Span>, controller: &mut ControllerHandle) {
         let SenderConfig { mss, initial_window, tick, recovery, window_clamp: cwnd_clamp, release, .. } = self.config;
         let reduction = match recovery {
@@ -101,7 +101,7 @@ impl Sender {
         }
     }
 
-    /// When the SYN is retransmitted: the timeout doubles with each transmission.
+    /// Time at which the SYN is retransmitted. The timeout doubles with each transmission.
     fn syn_deadline(&self) -> Instant {
         match self.handshake {
             Handshake::SynSent { sent, transmissions } => {

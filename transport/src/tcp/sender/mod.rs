@@ -1,10 +1,10 @@
 //! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
-//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `small_queue` (the
-//! host's own queue), `write_queue` (what the application has written), `subflow` (methods for MPTCP).
-//! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
-//! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
+//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `small_queue` (the host's
+//! own queue), `write_queue` (the data that the application has written), `subflow` (methods for MPTCP). Behaviour:
+//! Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the controllers'
+//! frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
 mod ack;
 mod fast_retransmit;
@@ -31,7 +31,7 @@ pub use write_queue::SENT_OVERHEAD;
 /// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// The Linux that the sender follows.
+    /// The Linux release that the sender follows.
     pub release: LinuxRelease,
     /// Payload of a full segment, bytes.
     pub mss: u32,
@@ -39,33 +39,37 @@ pub struct SenderConfig {
     pub packet_bytes: u32,
     /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// RFC 7323 timestamps are used.
+    /// Whether RFC 7323 timestamps are used.
     pub timestamps: bool,
-    /// RFC 2018 selective acknowledgements; without them duplicate acknowledgements are counted (RFC 6582).
+    /// Whether RFC 2018 selective acknowledgements are used. Without them, duplicate acknowledgements are counted
+    /// (RFC 6582).
     pub sack: bool,
-    /// ECN echoes are answered (RFC 3168).
+    /// Whether ECN echoes are answered (RFC 3168).
     pub ecn: bool,
-    /// Marks are counted by the ACE field instead of echoes (RFC 9768).
+    /// Whether marks are counted by the ACE field instead of echoes (RFC 9768).
     pub accurate_ecn: bool,
-    /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
+    /// Whether to pace even if the controller sets no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
-    /// The application writes into buffers of several segments, new data leaves in super-segments, and less than one may wait
-    /// (Linux `tcp_tso_should_defer`).
+    /// Whether the application writes into buffers of several segments, so that new data leaves in super-segments, and
+    /// less than one may wait (Linux `tcp_tso_should_defer`).
     pub tso: bool,
-    /// No more than about a millisecond of the pacing rate waits in the host's own queue (Linux `tcp_small_queue_check`).
+    /// Whether at most about a millisecond of the pacing rate waits in the host's own queue (Linux
+    /// `tcp_small_queue_check`).
     pub small_queues: bool,
-    /// Super-segments leave uncut (TSO): the driver sends what [`Sender::continues_super_segment`] joins as one packet.
+    /// Whether super-segments leave whole (TSO): the driver sends the segments joined by
+    /// [`Sender::continues_super_segment`] as one packet.
     pub offload: bool,
     /// Maximum size of the send buffer, bytes (the third value of `tcp_wmem`).
     pub send_buffer: u64,
-    /// Size that the send buffer has at least, bytes, as far as `send_buffer` allows (the second value of `tcp_wmem`).
+    /// Minimum size of the send buffer, bytes, as far as `send_buffer` allows (the second value of `tcp_wmem`).
     pub initial_send_buffer: u64,
-    /// Bytes written and not sent from which the application waits, until half of them are sent (`tcp_notsent_lowat`), over one
-    /// path.
+    /// Bytes written and not sent at which the application waits, until half of them are sent (`tcp_notsent_lowat`);
+    /// single path only.
     pub notsent_lowat: u64,
-    /// An idle path restarts from the initial window, and an unused window shrinks (RFC 2861; `tcp_slow_start_after_idle`).
+    /// Whether an idle path restarts from the initial window, and an unused window shrinks (RFC 2861;
+    /// `tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
-    /// Tail-loss probes are sent (RFC 8985 section 7; `tcp_early_retrans`).
+    /// Whether tail-loss probes are sent (RFC 8985 section 7; `tcp_early_retrans`).
     pub early_retrans: bool,
     /// Initial reordering degree, packets (`tcp_reordering`).
     pub reordering: u32,
@@ -73,11 +77,12 @@ pub struct SenderConfig {
     pub max_reordering: u32,
     /// Loss detection and recovery.
     pub recovery: LossRecovery,
-    /// The connection is opened by a handshake; without one, data leaves at once, as from ns-2's one-way agents.
+    /// Whether the connection is opened by a handshake. Without one, data is sent at once, as from ns-2's one-way
+    /// agents.
     pub handshake: bool,
     /// Retransmission timeout before the first RTT sample (RFC 6298: 1 s).
     pub initial_rto: Span,
-    /// Upper bound of the congestion window and of the packets outstanding, whatever the receiver offers, segments
+    /// Upper bound of the congestion window and of the outstanding packets, whatever the receiver offers, segments
     /// (Linux `snd_cwnd_clamp`, ns-2 `window_`).
     pub window_clamp: u32,
     /// The host's timer tick (Linux: 1/HZ).
@@ -85,7 +90,7 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
-    /// Segments of which a send buffer of maximum size has room, on average.
+    /// Average number of segments for which a send buffer of maximum size has room.
     #[must_use]
     pub fn send_buffer_segments(&self) -> u64 {
         (self.send_buffer / (u64::from(self.mss) + SENT_OVERHEAD)).max(2)
@@ -105,22 +110,22 @@ pub enum LossRecovery {
 /// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// The connection is to be opened.
+    /// Opens the connection.
     Connect,
-    /// An acknowledgement arrived.
+    /// An acknowledgement has arrived.
     Ack(&'a Ack),
-    /// A deadline passed. An early call does nothing.
+    /// A deadline has passed. An early call does nothing.
     Timeout,
-    /// The host's own queue dropped the segment just polled (Linux: `NET_XMIT_DROP`).
+    /// The host's own queue has dropped the last polled segment (Linux: `NET_XMIT_DROP`).
     LocalDrop(Segment),
     /// The application writes data.
     Write {
-        /// Segments; the sum saturates, so that `u64::MAX` is an endless stream.
+        /// Number of segments. The sum saturates, so that `u64::MAX` is an endless stream.
         segments: u64,
-        /// The last of them carries less than one MSS.
+        /// Whether the last of them carries less than one MSS.
         last_is_small: bool,
     },
-    /// The application ends: no new data is sent.
+    /// The application ends, and no new data is sent.
     Stop,
 }
 
@@ -129,14 +134,14 @@ pub enum Input<'a> {
 pub enum Output {
     /// A segment to send.
     Transmit(Segment),
-    /// Nothing to send before this instant or the next input.
+    /// Nothing to send until this instant or the next input.
     WaitUntil(Instant),
 }
 
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub sent: u64,
     /// Data segments retransmitted.
     pub retransmitted: u64,
@@ -156,7 +161,7 @@ pub struct SenderCounters {
     pub tlp_probes: u64,
     /// Losses that a tail-loss probe repaired.
     pub tlp_recoveries: u64,
-    /// Times that the receiver reneged on its SACKs.
+    /// Number of times that the receiver reneged on its SACKs.
     pub renegings: u64,
     /// Retransmissions found lost.
     pub lost_retransmissions: u64,
@@ -164,8 +169,8 @@ pub struct SenderCounters {
     pub duplicates: u64,
 }
 
-/// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may notify it
-/// of events: [`SinglePathSender`](super::SinglePathSender) and an MPTCP connection own one.
+/// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may notify it of
+/// events: [`SinglePathSender`](super::SinglePathSender) and an MPTCP connection own one.
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
@@ -181,11 +186,11 @@ pub struct Sender {
     small_queue: small_queue::SmallQueue,
     /// Right edge of the receive window, bytes.
     snd_wnd_edge: u64,
-    /// The receive window of the acknowledgement that updated it, bytes.
+    /// The receive window in the acknowledgement that last updated it, bytes.
     snd_wnd: u64,
     /// The receive window that header prediction expects, bytes.
     predicted_wnd: u64,
-    /// That is the SYN's answer, which the first acknowledgement updates.
+    /// Whether that is from the answer to the SYN, which the first acknowledgement updates.
     snd_wnd_is_syns: bool,
     /// The first segment beyond the receive window.
     snd_wnd_end: u64,
@@ -196,7 +201,7 @@ pub struct Sender {
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
     recv_sack_cache: crate::tcp::SackBlocks,
     ts_recent: u32,
-    /// When an acknowledgement that was discarded was answered last.
+    /// Time of the last answer to a discarded acknowledgement.
     answered_discarded: Option<Instant>,
     /// The ACE field of the latest acknowledgement (RFC 9768 `s.cep`, modulo 8).
     ace: u8,
@@ -206,7 +211,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The sender of `path`, which has nothing to send yet.
+    /// The sender for `path`. It has nothing to send yet.
     #[must_use]
     pub fn new(config: SenderConfig, path: PathId) -> Self {
         let mut path = PathSender::new(path, config.initial_window, config.initial_rto);

@@ -1,6 +1,6 @@
 //! Loss recovery without SACK: duplicate acknowledgements are counted (RFC 5681, NewReno RFC 6582).
 //!
-//! Each duplicate acknowledgement stands for one packet that has arrived, unknown which. The scoreboard counts it as
+//! Each duplicate acknowledgement stands for one arrived packet; which one is unknown. The scoreboard counts it as
 //! SACKed (Linux `tcp_add_reno_sack`), so that states and controllers see the same as with SACK.
 
 use super::Sender;
@@ -19,8 +19,8 @@ impl Sender {
         }
     }
 
-    /// Data was cumulatively acknowledged: one packet filled the hole, the others were counted at their duplicate
-    /// acknowledgements.
+    /// Handles cumulatively acknowledged data: one packet filled the hole, and the others were counted at their
+    /// duplicate acknowledgements.
     pub(super) fn count_delivered_without_sack(&mut self, outcome: &mut AckOutcome) {
         let counted = self.scoreboard.counts().sacked_out;
         self.path.rate.count(outcome.acked.pkts_acked.saturating_sub(counted).max(1));
@@ -45,8 +45,9 @@ impl Sender {
         }
     }
 
-    /// True if the state must hold until more than `high_seq` is acknowledged: duplicates of retransmissions would look
-    /// like a new loss (RFC 6582 section 4.1, the "careful" variant; Linux `tcp_is_non_sack_preventing_reopen`).
+    /// True if the state must continue until more than `high_seq` is acknowledged, because duplicates of
+    /// retransmissions would look like a new loss (RFC 6582 section 4.1, the "careful" variant; Linux
+    /// `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn is_non_sack_preventing_reopen(&mut self) -> bool {
         let is_preventing = !self.config.sack && self.scoreboard.snd_una() == self.path.high_seq;
         if is_preventing && !self.scoreboard.any_retrans_done() {

@@ -1,5 +1,5 @@
-//! TCP small queues (Linux 6.1 `tcp_small_queue_check`): a connection keeps about a millisecond of its pacing rate in the
-//! queue of its own host. More waits in the send buffer, and leaves as packets leave that queue.
+//! TCP small queues (Linux 6.1 `tcp_small_queue_check`): a connection keeps about a millisecond of its pacing rate in
+//! the queue of its own host. Further data waits in the send buffer, and is sent as packets leave that queue.
 
 use super::Sender;
 use super::write_queue::BUFFER_OVERHEAD;
@@ -8,20 +8,20 @@ use units::Instant;
 
 /// The limit is the data of 1/1024 s (`sk_pacing_shift` 10).
 const LIMITS_A_SECOND: u64 = 1 << 10;
-/// The greatest limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`).
+/// Maximum limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`).
 const LIMIT_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// A connection's packets in the queue of its own host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SmallQueue {
-    /// When each packet leaves the queue, in order.
+    /// The departure time of each packet from the queue, in order.
     departures: VecDeque<Instant>,
-    /// When the queue has room again, if the latest poll found none.
+    /// Time at which the queue has room again, if the latest poll found none.
     room_at: Option<Instant>,
 }
 
 impl SmallQueue {
-    /// Nothing more is sent now. Returns when the queue has room again, if it is full.
+    /// Called when nothing more is sent now. Returns the time at which the queue has room again, if it is full.
     pub(super) fn finish(&mut self) -> Option<Instant> {
         self.room_at.take()
     }
@@ -36,8 +36,8 @@ impl SmallQueue {
 }
 
 impl Sender {
-    /// The segment that was polled last waits in the queue of the sending host until `departure`, and no shorter than the one
-    /// before it: a link that goes down forgets when they would have left.
+    /// Reports that the last polled segment waits in the queue of the sending host until `departure`, and at least as
+    /// long as the previous one: a link that goes down forgets when they would have left.
     pub fn wait_in_host_queue(&mut self, departure: Instant) {
         if self.config.small_queues {
             let departures = &mut self.small_queue.departures;
@@ -45,24 +45,24 @@ impl Sender {
         }
     }
 
-    /// True if the host's queue has room for a buffer of new data, of so many segments.
+    /// True if the host's queue has room for a buffer of new data with this many segments.
     pub(super) fn small_queue_allows(&mut self, now: Instant, segments: impl FnOnce(&Self) -> u64) -> bool {
         self.has_host_queue_room(now, |sender| sender.small_queue_limit(segments(sender)))
     }
 
-    /// True if the host's queue has room for a retransmission: twice as much may wait.
+    /// True if the host's queue has room for a retransmission. For retransmissions the limit is twice as high.
     pub(super) fn small_queue_allows_retransmission(&mut self, now: Instant) -> bool {
         self.has_host_queue_room(now, |sender| 2 * sender.small_queue_limit(1))
     }
 
-    /// The bytes that may wait in the host's queue when a buffer of so many segments is to be sent.
+    /// The bytes that may wait in the host's queue before a buffer of this many segments is sent.
     fn small_queue_limit(&self, segments: u64) -> u64 {
         let buffer = segments * u64::from(self.config.mss) + BUFFER_OVERHEAD;
         let limit = (2 * buffer).max(self.pacing_rate().as_bits() / 8 / LIMITS_A_SECOND);
         if self.is_paced() { limit } else { limit.min(LIMIT_OUTPUT_BYTES) }
     }
 
-    /// Buffers that are sent and not acknowledged.
+    /// Buffers that have been sent and not acknowledged.
     fn buffers_out(&self) -> u32 {
         if self.config.tso { self.scoreboard.super_segments() } else { self.scoreboard.counts().packets_out }
     }
@@ -73,7 +73,7 @@ impl Sender {
             return true;
         }
         let allowed = (limit(self) / (u64::from(self.config.mss) + BUFFER_OVERHEAD)) as usize;
-        // What is outstanding may be one buffer (`tcp_rtx_queue_empty_or_single_skb`), or nothing.
+        // The outstanding data may be one buffer (`tcp_rtx_queue_empty_or_single_skb`), or nothing.
         if packets <= allowed || self.buffers_out() <= 1 {
             return true;
         }

@@ -5,11 +5,11 @@ use crate::path::ControllerHandle;
 use control::{PathEvent, RateSample};
 use units::{Instant, PathId, Rate, Span};
 
-/// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
+/// Receive window of a subflow's sender, bytes. The connection, not the subflow, obeys the peer's window.
 pub(super) const UNLIMITED_WINDOW: u64 = 1 << 60;
 
 impl Sender {
-    /// The sender of a subflow. The send buffer is the connection's, which assigns a subflow no more than it holds.
+    /// The sender of a subflow. The send buffer is the connection's, which assigns a subflow no more than it can hold.
     pub(crate) fn of_subflow(config: SenderConfig, path: PathId) -> Self {
         let config = SenderConfig { send_buffer: u64::MAX, ..config };
         let snd_wnd_end = UNLIMITED_WINDOW / u64::from(config.mss);
@@ -22,29 +22,31 @@ impl Sender {
     }
 
     /// Adds one segment to send. Unlike [`Input::Write`](super::Input::Write), it does not mark rate samples as
-    /// application-limited: the connection hands out its data as windows open.
+    /// application-limited, because the connection assigns its data as windows open.
     pub(crate) fn assign(&mut self, continues: bool) {
         self.write_seq += 1;
         self.transmit.holds_new_data = false;
         self.append_to_buffer(continues);
     }
 
-    /// The connection has no data: rate samples from now on are application-limited if the window has room.
+    /// Records that the connection has no data: from now on rate samples are application-limited if the window has
+    /// room.
     pub(crate) fn mark_app_limited(&mut self) {
         self.check_app_limited();
     }
 
-    /// Whether the application waits for memory of the connection: what is not sent then is not for lack of data.
+    /// Sets whether the application waits for memory of the connection. Missing data is then not the application's
+    /// limit.
     pub(crate) fn set_connection_full(&mut self, is_full: bool) {
         self.write_queue.is_connection_full = is_full;
     }
 
-    /// Segments assigned and not sent yet.
+    /// Segments assigned and not yet sent.
     pub(crate) fn unsent(&self) -> u32 {
         (self.write_seq - self.scoreboard.snd_nxt()) as u32
     }
 
-    /// True if nothing is to be sent and nothing is unacknowledged.
+    /// True if there is nothing to send and nothing is unacknowledged.
     pub(crate) fn is_empty(&self) -> bool {
         self.unsent() == 0 && self.scoreboard.counts().packets_out == 0
     }
@@ -69,7 +71,7 @@ impl Sender {
         self.last_delivery
     }
 
-    /// The controller's pacing rate, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
+    /// The controller's pacing rate, or otherwise Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
         self.path.pacing_rate(self.config.mss, self.scoreboard.counts().packets_out)
     }

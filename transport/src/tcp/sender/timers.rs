@@ -1,5 +1,5 @@
-//! The sender's timer: one at a time, as in Linux (`icsk_pending`), of four kinds: retransmission (RFC 6298), tail-loss probe
-//! and reordering (RFC 8985), and persist (RFC 9293 section 3.8.6.1).
+//! The sender's timer. As in Linux (`icsk_pending`), one timer is set at a time, of four kinds: retransmission
+//! (RFC 6298), tail-loss probe and reordering (RFC 8985), and persist (RFC 9293 section 3.8.6.1).
 
 use super::Sender;
 use crate::path::ControllerHandle;
@@ -7,7 +7,7 @@ use crate::tcp::timer_wheel::expiry;
 use control::CaState;
 use units::{Instant, Span};
 
-/// What is done when the timer expires.
+/// The kind of a timer: the action when it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     Retransmission,
@@ -16,20 +16,20 @@ pub(super) enum Timer {
     Persist,
 }
 
-/// The timer that is set, and what it depends on.
+/// The timer that is set, and the state on which it depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     pending: Option<Timer>,
-    /// When it was set; [`Instant::NEVER`] if none is, or the one that has expired is being handled.
+    /// Time at which it was set; [`Instant::NEVER`] if none is, or the expired one is being handled.
     start: Instant,
     timeout: Span,
-    /// New data was sent: the probe timer is to be set once nothing more is sent.
+    /// Whether new data was sent, so that the probe timer must be set once nothing more is sent.
     is_tlp_due: bool,
-    /// The timer whose expiry was the latest input: what is sent now does not set it again.
+    /// The timer whose expiry was the latest input; data sent now does not set it again.
     pub expired: Option<Timer>,
-    /// Probes of the closed receive window since it was closed.
+    /// Probes of the receive window since it was closed.
     window_probes: u32,
-    /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
+    /// Exponential backoff: the number of times that the RTO was doubled (Linux `icsk_backoff`).
     pub backoff: u32,
     /// Timeouts since the last progress (Linux `icsk_retransmits`).
     pub retransmits: u32,
@@ -71,7 +71,7 @@ impl Timers {
         (self.pending, self.start) = (None, Instant::NEVER);
     }
 
-    /// The time until the next window probe begins again (Linux `tcp_ack_probe`).
+    /// Restarts the time until the next window probe (Linux `tcp_ack_probe`).
     pub(super) fn restart_persist(&mut self) {
         if self.pending == Some(Timer::Persist) {
             self.clear();
@@ -82,7 +82,7 @@ impl Timers {
         self.start < Instant::NEVER
     }
 
-    /// Sets the reordering timer, instead of any other, if there is a `timeout`. Returns whether it was set.
+    /// Sets the reordering timer, in place of any other, if there is a `timeout`. Returns whether it was set.
     pub(super) fn set_reordering(&mut self, now: Instant, timeout: Option<Span>, rto: Span) -> bool {
         if let Some(timeout) = timeout {
             self.set(Timer::Reordering, now, (timeout + TIMEOUT_MIN).min(rto));
@@ -97,8 +97,8 @@ impl Timers {
 }
 
 impl Sender {
-    /// When the timer expires, once the connection is established; never if none is set. It is set several times for an
-    /// acknowledgement and what that lets be sent, so that ticks are counted here and not there.
+    /// Time at which the timer expires, once the connection is established; never if none is set. The timer may be set
+    /// several times for one acknowledgement and the data sent after it, so ticks are counted here.
     pub(super) fn deadline(&self) -> Instant {
         match self.timers.is_running() {
             true => expiry(self.timers.start, self.timers.timeout, self.config.tick),
@@ -106,8 +106,8 @@ impl Sender {
         }
     }
 
-    /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`):
-    /// the acknowledgement that opened it may be lost.
+    /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`),
+    /// because the acknowledgement that opened it may be lost.
     pub(super) fn set_persist_timer(&mut self, now: Instant, is_closed: bool) {
         if !is_closed || self.scoreboard.counts().packets_out > 0 {
             self.timers.window_probes = 0;
@@ -115,7 +115,7 @@ impl Sender {
                 self.timers.clear();
             }
         } else if self.timers.pending != Some(Timer::Persist) {
-            // What retransmission has backed off without a measured RTT since (Karn) counts twice: in the timeout and in its
+            // A backoff by retransmissions without a measured RTT since (Karn) counts twice: in the timeout and in its
             // backoff (Linux 6.1 `tcp_probe0_when`).
             let backoff = self.timers.backoff + self.timers.window_probes;
             let timeout = self.rto_with_backoff() * (1 << backoff.min(20));
@@ -123,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// Counts a probe that is sent, and starts the next timeout, twice as long.
+    /// Counts a sent probe, and starts the next timeout, which is twice as long.
     pub(super) fn restart_persist_timer(&mut self, now: Instant) {
         self.timers.window_probes += 1;
         self.timers.clear();
@@ -134,8 +134,8 @@ impl Sender {
         (self.path.rto_in_ticks() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
     }
 
-    /// When the retransmission timer expires, or will if the timer that is set instead does nothing; never if nothing is
-    /// outstanding.
+    /// Time at which the retransmission timer expires, or will expire if the timer set in its place does nothing; never
+    /// if nothing is outstanding.
     pub(crate) fn retransmission_timer(&self, now: Instant) -> Instant {
         match self.timers.pending {
             Some(Timer::Retransmission) => self.deadline(),
@@ -146,15 +146,15 @@ impl Sender {
         }
     }
 
-    /// The rest of the retransmission timeout, counted from when the oldest outstanding packet was last sent (Linux
+    /// The remaining retransmission timeout, counted from the last sending of the oldest outstanding packet (Linux
     /// `tcp_rto_delta_us`); zero if it is over.
     fn rest_of_rto(&self, now: Instant) -> Span {
         let head = self.scoreboard.packet(self.scoreboard.snd_una());
         (head.sent + self.rto_with_backoff()).since(now)
     }
 
-    /// Sets the retransmission timer if anything is outstanding (Linux `tcp_rearm_rto`): instead of the probe or the
-    /// reordering timer to the rest of the timeout.
+    /// Sets the retransmission timer if anything is outstanding (Linux `tcp_rearm_rto`). If it replaces the probe or
+    /// the reordering timer, it is set to the remaining timeout.
     fn restart_retransmission_timer(&mut self, now: Instant) {
         if self.scoreboard.counts().packets_out == 0 {
             return self.timers.clear();
@@ -166,7 +166,7 @@ impl Sender {
         self.timers.set(Timer::Retransmission, now, timeout + self.pacing_delay(now));
     }
 
-    /// Whole ticks until the pacer lets something be sent, by which timers are longer (Linux 6.1 `tcp_pacing_delay`).
+    /// Whole ticks until the pacer allows sending, by which timers are longer (Linux 6.1 `tcp_pacing_delay`).
     fn pacing_delay(&self, now: Instant) -> Span {
         let tick = self.config.tick.0.max(1);
         let delay = if self.is_paced() { self.path.pacer.delay(now) } else { Span::ZERO };
@@ -180,8 +180,8 @@ impl Sender {
         }
     }
 
-    /// Restarts the retransmission timer after the head was retransmitted, unless that was on the reordering timer or on this one,
-    /// which is set already.
+    /// Restarts the retransmission timer after the head was retransmitted. If the reordering timer or this timer was
+    /// the cause, it is already set.
     pub(super) fn on_head_retransmitted(&mut self, now: Instant) {
         if self.timers.pending != Some(Timer::Reordering) && self.timers.expired != Some(Timer::Retransmission) {
             let timeout = self.rto_with_backoff() + self.pacing_delay(now);
@@ -210,8 +210,9 @@ impl Sender {
         }
     }
 
-    /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only, and not
-    /// beyond the retransmission timeout, the whole of it if it `restarts`. Returns whether it was set.
+    /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), only in the states Open and CWR.
+    /// It does not go beyond the retransmission timeout, which is the whole timeout if it `restarts`. Returns whether
+    /// it was set.
     fn schedule_tlp(&mut self, now: Instant, restarts: bool) -> bool {
         let packets_out = self.scoreboard.counts().packets_out;
         if !self.config.early_retrans
@@ -234,8 +235,8 @@ impl Sender {
         true
     }
 
-    /// The probe was sent, if it could be (Linux `tcp_send_loss_probe`): then the whole timeout begins, else its rest goes
-    /// on.
+    /// Called after an attempt to send the probe (Linux `tcp_send_loss_probe`). If it was sent, the whole timeout
+    /// begins; otherwise the remaining timeout continues.
     pub(super) fn on_tlp(&mut self, now: Instant, was_sent: bool) {
         if was_sent {
             self.timers.clear();
@@ -249,7 +250,7 @@ impl Sender {
         }
         self.timers.start = Instant::NEVER;
         self.timers.expired = self.timers.pending;
-        // No timer lets new data be sent but for a probe, which is one packet: a segment, or a super-segment.
+        // No timer allows new data except for a probe, which is one packet: a segment, or a super-segment.
         self.transmit.holds_new_data = true;
         match self.timers.pending {
             Some(Timer::Retransmission) => self.enter_loss(now, controller),
@@ -261,7 +262,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer follows once the lost packets are retransmitted.
+    /// Handles the reordering timer. The retransmission timer follows once the lost packets are retransmitted.
     fn on_reordering_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
         let reo_wnd = self.reo_wnd();
         let (lost, _) = self.rack.detect_loss(now, &mut self.scoreboard, reo_wnd);
@@ -280,14 +281,14 @@ impl Sender {
         )
     }
 
-    /// Retransmission timeout (RFC 6298 sections 5.4 to 5.7, Linux `tcp_enter_loss`): all outstanding packets are lost,
-    /// except those sent within the last round trip.
+    /// Handles a retransmission timeout (RFC 6298 sections 5.4 to 5.7, Linux `tcp_enter_loss`): all outstanding packets
+    /// are lost, except those sent within the last RTT.
     fn enter_loss(&mut self, now: Instant, controller: &mut ControllerHandle) {
         if self.scoreboard.counts().packets_out == 0 {
             return self.timers.clear();
         }
         self.counters.timeouts += 1;
-        // Without SACK nothing counts as SACKed any more.
+        // Without SACK, nothing counts as SACKed any more.
         let sacked_out = if self.config.sack { self.scoreboard.counts().sacked_out } else { 0 };
         if self.path.ca_state <= CaState::Disorder && sacked_out >= self.config.reordering {
             self.rack.reset_reordering(self.config.reordering);
@@ -310,7 +311,7 @@ impl Sender {
         self.transmit.frto = self.fack.is_none() && (new_recovery || self.timers.retransmits > 0);
         self.transmit.frto_new_data = false;
         self.transmit.clear_tlp();
-        // Into a closed window it is a probe (Linux `tcp_retransmit_timer`).
+        // If the window is closed, it is a probe (Linux `tcp_retransmit_timer`).
         self.timers.retransmits += u32::from(self.snd_wnd > 0);
         self.timers.backoff += 1;
         self.timers.set(Timer::Retransmission, now, self.rto_with_backoff());
@@ -319,8 +320,8 @@ impl Sender {
         self.path.enter_loss(now, reduce_cwnd, &outstanding, controller);
     }
 
-    /// Removes all SACK marks if the head is SACKed: the receiver has reneged. Returns whether it has. Without SACK,
-    /// resets the count of duplicate acknowledgements.
+    /// Removes all SACK marks if the head is SACKed, because the receiver has reneged. Returns whether it has. Without
+    /// SACK, it resets the count of duplicate acknowledgements.
     fn check_sack_reneging(&mut self) -> bool {
         let has_reneged = self.scoreboard.head_is_sacked();
         if has_reneged {

@@ -11,22 +11,22 @@ use units::Instant;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transmit {
     tlp: TlpState,
-    /// Retransmissions wait, because an undo is likely (F-RTO step 2b, partial undo).
+    /// Whether retransmissions wait, because an undo is likely (F-RTO step 2b, partial undo).
     pub frto_new_data: bool,
-    /// F-RTO has not decided yet whether the timeout was spurious (Linux `tp->frto`).
+    /// Whether F-RTO has not yet decided if the timeout was spurious (Linux `tp->frto`).
     pub frto: bool,
-    /// The next new segment carries CWR.
+    /// Whether the next new segment carries CWR.
     pub cwr_pending: bool,
-    /// The host's own queue dropped a segment: nothing more is sent until the next input.
+    /// Whether the host's own queue dropped a segment, so that nothing more is sent until the next input.
     local_drop: bool,
-    /// Since the latest input a retransmission beyond the receive window was tried.
+    /// Whether a retransmission beyond the receive window has been tried since the latest input.
     pub has_tried_retransmission: bool,
-    /// New data was sent since the congestion window was validated.
+    /// Whether new data was sent since the congestion window was validated.
     has_sent_new: bool,
-    /// The latest input lets no new data be sent, though there may be room: an acknowledgement that was discarded, or the
-    /// probe timer, beside the probe.
+    /// Whether the latest input allows no new data, although there may be room: a discarded acknowledgement, or the
+    /// probe timer, except for the probe.
     pub holds_new_data: bool,
-    /// The closed receive window is to be probed.
+    /// Whether the closed receive window must be probed.
     pub is_window_probe_due: bool,
     pub tso: super::tso::Tso,
     pub limits: LimitTimer,
@@ -63,7 +63,7 @@ impl Transmit {
 }
 
 impl Sender {
-    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
+    /// Returns the next segment, or the deadline of the next poll if there is nothing to send now.
     pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
         if !self.is_established() {
             return self.poll_unestablished(now);
@@ -110,8 +110,8 @@ impl Sender {
         (!holds_new_data && self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
     }
 
-    /// What the acknowledgement lets F-RTO send is sent at once or not at all: once the pacer has waited, lost packets come
-    /// first (Linux `tcp_xmit_recovery`, `tcp_tsq_handler`).
+    /// Data that F-RTO may send after an acknowledgement is sent at once or not at all. Once the pacer has caused a
+    /// wait, lost packets come first (Linux `tcp_xmit_recovery`, `tcp_tsq_handler`).
     fn end_frto_sending(&mut self) {
         let is_tested = self.scoreboard.snd_nxt() > self.path.high_seq;
         if std::mem::take(&mut self.transmit.frto_new_data) && !is_tested {
@@ -119,12 +119,12 @@ impl Sender {
         }
     }
 
-    /// True if there is unsent data that the receive window and the send buffer have room for.
+    /// True if there is unsent data for which the receive window and the send buffer have room.
     pub(super) fn can_send_new(&self) -> bool {
         self.scoreboard.snd_nxt() < self.write_end() && self.send_limit().is_none()
     }
 
-    /// True if there is unsent data, nothing is outstanding, and the receive window has room for nothing.
+    /// True if there is unsent data, nothing is outstanding, and the receive window has no room.
     fn is_window_closed(&self) -> bool {
         self.scoreboard.counts().packets_out == 0
             && self.scoreboard.snd_nxt() < self.write_seq
@@ -168,8 +168,8 @@ impl Sender {
         Segment { psh: self.tso_on_sent(now), ..segment }
     }
 
-    /// Nothing is sent again beyond a window that has shrunk; but Linux counts that it was tried, once upon each input, as
-    /// one more that a DSACK has to report before an undo (`tcp_retransmit_skb`).
+    /// Nothing is sent again beyond a window that has shrunk. But Linux counts the attempt, once per input, as one more
+    /// retransmission that a DSACK must report before an undo (`tcp_retransmit_skb`).
     fn count_failed_retransmission(&mut self, now: Instant, seq: u64) {
         if !std::mem::replace(&mut self.transmit.has_tried_retransmission, true) {
             self.undo.on_retransmission(timestamp(now), self.scoreboard.buffer_segments(seq));
@@ -193,7 +193,7 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        // A super-segment was paced when it began.
+        // A super-segment was paced at its beginning.
         if retransmission && self.is_paced() {
             let (segments, bytes) = (self.scoreboard.buffer_segments(seq), u64::from(self.paced_bytes()));
             let rate = self.pacing_rate();
@@ -213,18 +213,18 @@ impl Sender {
         }
     }
 
-    /// True if segments are paced: the controller asks for it, or the host paces every algorithm.
+    /// True if segments are paced: the controller requests it, or the host paces every algorithm.
     pub(super) fn is_paced(&self) -> bool {
         self.path.decision.pacing_rate.is_some() || self.config.pacing
     }
 
-    /// Bytes of a segment that are paced: TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq
+    /// Bytes of a segment that are paced. TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq
     /// discipline whole packets.
     pub(super) fn paced_bytes(&self) -> u32 {
         if self.config.pacing { self.config.packet_bytes } else { self.config.mss }
     }
 
-    /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
+    /// Handles a full queue of the host: the packet stays unsent and the window is reduced at once, as in Linux.
     pub(super) fn on_local_drop(&mut self, now: Instant, segment: Segment, controller: &mut ControllerHandle) {
         if segment.kind != SegmentKind::Data {
             return;
@@ -242,7 +242,7 @@ impl Sender {
         self.enter_cwr(now, Cause::LocalDrop, controller);
     }
 
-    /// Called when nothing more can be sent: accounts the limit, and returns the deadline of the next poll.
+    /// Called when nothing more can be sent. Records the limit, and returns the deadline of the next poll.
     fn finish_transmit(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
         let host_queue_room_at = self.small_queue.finish();
@@ -251,7 +251,7 @@ impl Sender {
         // A full send buffer is the host's limit, not the application's lack of data.
         let cwnd_full = self.validate_cwnd(now, limit, controller);
         let limit = if cwnd_full { None } else { limit };
-        // A closed window limits only who has more to send.
+        // A closed window limits only a sender with more to send.
         let has_unsent = self.scoreboard.snd_nxt() < self.write_seq;
         self.transmit.limits.set(now, limit.filter(|limit| *limit != SendLimit::ReceiveWindow || has_unsent));
         self.set_persist_timer(now, self.is_window_closed());
@@ -259,7 +259,7 @@ impl Sender {
             self.check_app_limited();
         }
         let local_drop = std::mem::take(&mut self.transmit.local_drop);
-        // Retransmissions are a burst that new data does not continue.
+        // Retransmissions are a burst, which new data does not continue.
         self.path.pacer.end_burst();
         let send_time = self.path.pacer.next_send_time();
         let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
@@ -270,13 +270,13 @@ impl Sender {
         deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
 
-    /// Validates the congestion window if there was new data to send (Linux `tcp_write_xmit`): retransmissions alone show
-    /// nothing. Returns whether the window limits the sender now.
+    /// Validates the congestion window if there was new data to send (Linux `tcp_write_xmit`), because retransmissions
+    /// alone show nothing. Returns whether the window limits the sender now.
     fn validate_cwnd(&mut self, now: Instant, limit: Option<SendLimit>, controller: &mut ControllerHandle) -> bool {
         let cwnd_full = limit == Some(SendLimit::CongestionWindow) || !self.path.has_room(self.in_flight());
         let has_unsent = self.scoreboard.snd_nxt() < self.write_end();
         if std::mem::take(&mut self.transmit.has_sent_new) || has_unsent && cwnd_full {
-            // What waits for memory is no application that has nothing to send, whatever the window of the receiver.
+            // An application that waits for memory does have data to send, whatever the receiver's window.
             let is_waiting = limit == Some(SendLimit::ReceiveWindow) && self.write_queue.is_waiting();
             let limit = if is_waiting { Some(SendLimit::SendBuffer) } else { limit };
             self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
@@ -293,7 +293,8 @@ impl Sender {
         }
     }
 
-    /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
+    /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, otherwise the last segment
+    /// again.
     #[cold]
     fn send_tlp(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
         self.transmit.tlp = TlpState::None;
@@ -308,7 +309,7 @@ impl Sender {
         }
         let last = self.scoreboard.snd_nxt() - 1;
         let packet = self.scoreboard.packet(last);
-        // Beyond a window that has shrunk nothing is sent again but the head (Linux `__tcp_retransmit_skb`).
+        // Beyond a window that has shrunk, only the head is sent again (Linux `__tcp_retransmit_skb`).
         let is_beyond_window = last >= self.snd_wnd_end && last != self.scoreboard.snd_una();
         if packet.is_sacked() || packet.is_retransmitted() || is_beyond_window {
             return None;
@@ -331,7 +332,7 @@ impl Sender {
         matches!(self.transmit.tlp, TlpState::Outstanding { retransmission: Some(seq), .. } if block == (seq, seq + 1))
     }
 
-    /// Finds out whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
+    /// Determines whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
     #[inline(always)]
     pub(super) fn process_tlp_ack(
         &mut self,

@@ -1,5 +1,5 @@
 //! TSO autosizing and deferral (Linux 6.1.192 `tcp_tso_autosize`, `tcp_tso_should_defer`). New data leaves in
-//! super-segments, also where the device offloads nothing; less than one waits for the next acknowledgement if that is
+//! super-segments, even if the device offloads nothing. Less than one waits for the next acknowledgement if that is
 //! near: within half of the smoothed RTT, and since the stable kernels of October 2025 within a millisecond.
 
 use super::{Sender, write_queue::Push};
@@ -10,28 +10,28 @@ use units::{Instant, Rate, Span};
 
 /// Data is deferred only if the latest packet left this recently, and the next acknowledgement is expected this soon.
 const MAX_DEFERRAL: Span = Span::from_millis(1);
-/// From this rate on a controller that paces sends two segments at least.
+/// Rate from which a controller that paces sends at least two segments.
 const MIN_TSO_RATE: Rate = Rate::from_bits(1_200_000);
-/// A third of the window or more is not deferred (`tcp_tso_win_divisor`).
+/// Data is not deferred if it is at least a third of the window (`tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
-/// The super-segment under way.
+/// The super-segment in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tso {
-    /// Its segments, and those that are still to be sent.
+    /// Its number of segments, and of those still to be sent.
     segments: u64,
     left: u64,
-    /// The window that has room for less than a super-segment, which waits.
+    /// The window that has room for less than a super-segment, which therefore waits.
     deferred: Option<SendLimit>,
 }
 
 impl Tso {
-    /// Whether segments of a super-segment are still to be sent.
+    /// Whether segments of a super-segment must still be sent.
     pub(super) fn is_under_way(&self) -> bool {
         self.left > 0
     }
 
-    /// Nothing more is sent now. Returns the window for which data is deferred, if it is.
+    /// Called when nothing more is sent now. Returns the window for which data is deferred, if any.
     pub(super) fn finish(&mut self) -> Option<SendLimit> {
         std::mem::take(self).deferred
     }
@@ -54,7 +54,7 @@ impl Sender {
             let (cwnd_room, snd_wnd_room) = (cwnd - u64::from(self.in_flight()), self.snd_wnd_end - snd_nxt);
             let room = cwnd_room.min(snd_wnd_room);
             let (in_buffer, is_tail) = self.write_queue.head(snd_nxt);
-            // A super-segment is two segments or more, as a rule: how many matters only if there is room for them.
+            // A super-segment usually has two segments or more; their number matters only if there is room for them.
             let goal = u64::from(if room < 2 { self.least_burst() } else { self.burst() });
             // The latest buffer may get more data.
             let may_wait = in_buffer > 1 && room < goal && (is_tail || room < in_buffer);
@@ -79,8 +79,8 @@ impl Sender {
         true
     }
 
-    /// Begins the super-segment of a tail-loss probe, which does not wait and may be a segment where the window has no room.
-    /// Returns its segments.
+    /// Begins the super-segment of a tail-loss probe. It does not wait, and is one segment if the window has no room.
+    /// Returns its number of segments.
     pub(super) fn begin_probe(&mut self, now: Instant) -> u64 {
         if !self.config.tso {
             return 1;
@@ -102,14 +102,14 @@ impl Sender {
         }
     }
 
-    /// A new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux `__tcp_transmit_skb`),
-    /// or a buffer that is pushed.
+    /// Called when a new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux
+    /// `__tcp_transmit_skb`), or a buffer that is pushed.
     pub(super) fn tso_on_sent(&mut self, now: Instant) -> bool {
         let Tso { segments, left, .. } = self.transmit.tso;
         let is_pushed = self.write_queue.on_sent(self.scoreboard.snd_nxt());
         if left == 0 {
             self.scoreboard.end_super_segment();
-            // While the window may have room for another one (Linux `tcp_event_new_data_sent`).
+            // The window may have room for another one at this point (Linux `tcp_event_new_data_sent`).
             self.check_space(now);
         }
         is_pushed || segments > 1 && left == 0
@@ -122,8 +122,8 @@ impl Sender {
         self.path.pacer.on_super_segment(now, segments, bytes, self.pacing_rate());
     }
 
-    /// Whether the segment that was just polled, the last so far of a super-segment of `segments`, is followed by one of the
-    /// same super-segment, if another one is polled now.
+    /// Whether the segment just polled, the last one so far of a super-segment of `segments`, would be followed by one
+    /// of the same super-segment if another one were polled now.
     #[must_use]
     pub fn continues_super_segment(&self, segment: &Segment, segments: u32) -> bool {
         if segment.kind != SegmentKind::Data {
@@ -135,17 +135,18 @@ impl Sender {
         segments < self.burst() && !(segment.seq + 1).is_multiple_of(self.full_buffer())
     }
 
-    /// Segments of a super-segment, or of a burst (Linux `tcp_tso_autosize`).
+    /// Number of segments of a super-segment, or of a burst (Linux `tcp_tso_autosize`).
     pub(super) fn burst(&self) -> u32 {
         self.path.burst_of_at_least(self.least_burst(), self.pacing_rate(), self.config.mss)
     }
 
-    /// Segments of a super-segment at least: one of a slow sender whose controller paces (`bbr_min_tso_segs`).
+    /// Minimum number of segments of a super-segment: one for a slow sender whose controller paces
+    /// (`bbr_min_tso_segs`).
     fn least_burst(&self) -> u32 {
         if self.path.decision.pacing_rate.is_some_and(|rate| rate < MIN_TSO_RATE) { 1 } else { 2 }
     }
 
-    /// True if data for a room of `room` segments may wait for the next acknowledgement.
+    /// True if data may wait for the next acknowledgement when `room` segments have room.
     #[inline]
     fn may_defer(&self, now: Instant, room: u64, is_paced: bool) -> bool {
         let window = u64::from(self.path.decision.cwnd).min(self.snd_wnd_end - self.scoreboard.snd_una());

@@ -12,11 +12,11 @@ use units::Instant;
 pub(super) struct Undo {
     /// `snd_una` at the episode's start; `None` if nothing can be undone.
     pub undo_marker: Option<u64>,
-    /// Retransmissions not yet reported as duplicates; `None` if there were none to begin with.
+    /// Retransmissions not yet reported as duplicates; `None` if there were none at the start.
     pub undo_retrans: Option<u32>,
     /// Timestamp of the first retransmission, milliseconds; 0 if there was none.
     pub retrans_stamp: u32,
-    /// An ECN echo came in the episode: it must be answered even if the reduction is undone.
+    /// Whether an ECN echo arrived in the episode; it must be answered even if the reduction is undone.
     pub ece: bool,
 }
 
@@ -53,8 +53,8 @@ impl Sender {
     }
 
     /// True if the echoed timestamp is older than the first retransmission, or nothing was retransmitted (Linux
-    /// `tcp_packet_delayed`). Without SACK the state outlives the episode, whose retransmissions are acknowledged and
-    /// forgotten then: that is no proof (Linux since 6.1.142).
+    /// `tcp_packet_delayed`). Without SACK the state outlives the episode. Its retransmissions are then acknowledged
+    /// and forgotten, which is no proof (Linux since 6.1.142).
     pub(super) fn packet_delayed(&self, tsecr: u32) -> bool {
         match self.undo.retrans_stamp {
             0 => self.config.sack || self.scoreboard.snd_una() < self.path.high_seq,
@@ -73,7 +73,7 @@ impl Sender {
         }
         let reduced = self.path.decision.ssthresh;
         self.path.notify(now, &PathEvent::SpuriousLoss, controller);
-        // What is not taken back is still to be announced.
+        // A reduction that is not completely withdrawn must still be announced.
         let is_withdrawn = !self.undo.ece && self.path.decision.ssthresh > reduced;
         self.transmit.cwr_pending &= !is_withdrawn;
         self.undo.undo_marker = None;

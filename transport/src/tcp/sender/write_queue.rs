@@ -1,42 +1,45 @@
-//! The write queue (Linux 6.1 `tcp_sendmsg_locked`): the application writes into buffers of up to 64 KiB, each of which leaves
-//! as one super-segment or as several, until the send buffer is full, and goes on when a third of it is free. The send
-//! buffer grows with the congestion window (`tcp_sndbuf_expand`).
+//! The write queue (Linux 6.1 `tcp_sendmsg_locked`). The application writes into buffers of up to 64 KiB, each of which
+//! leaves as one super-segment or several. It writes until the send buffer is full, and continues when a third of it is
+//! free. The send buffer grows with the congestion window (`tcp_sndbuf_expand`).
 
 use super::Sender;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Bytes of a full buffer (`tcp_xmit_size_goal`): 64 KiB without `MAX_TCP_HEADER` of the kernels that were measured.
+/// Bytes of a full buffer (`tcp_xmit_size_goal`): 64 KiB minus `MAX_TCP_HEADER` of the kernels that were measured.
 const SIZE_GOAL: u64 = 65_279;
-/// Memory of a segment that was sent beside its payload, bytes, on average: its share of a super-segment's.
-/// Measured: with 1388 bytes a segment 4 MiB hold 1981 segments.
+/// Average memory of a sent segment in addition to its payload, bytes: its share of the memory of a super-segment.
+/// Measured: with 1388 bytes per segment, 4 MiB hold 1981 segments.
 pub const SENT_OVERHEAD: u64 = 729;
-/// Memory of a buffer beside its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). What is sent of one is another one.
+/// Memory of a buffer in addition to its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). The sent part of a buffer
+/// is a separate buffer.
 pub(super) const BUFFER_OVERHEAD: u64 = 1280;
-/// Bytes that an application with more data writes at once, as iperf3 does: at each write it is seen whether there was nothing
-/// to send (`tcp_rate_check_app_limited`).
+/// Bytes that an application with more data writes at once, like iperf3. Each write checks whether there was nothing to
+/// send (`tcp_rate_check_app_limited`).
 const WRITE_BYTES: u64 = 128 << 10;
-/// What `tcp_sndbuf_expand` adds to the payload before it rounds up: options, `MAX_TCP_HEADER`, `skb_shared_info`.
+/// Bytes that `tcp_sndbuf_expand` adds to the payload before it rounds up: options, `MAX_TCP_HEADER`,
+/// `skb_shared_info`.
 const HEADERS: u64 = 12 + 256 + 320;
-/// And after: `sk_buff`.
+/// Bytes that it adds afterwards: `sk_buff`.
 const SK_BUFF: u64 = 256;
 
-/// A buffer that is not sent whole.
+/// A buffer that is not completely sent.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
-    /// The first segment beyond it.
+    /// The first segment beyond the buffer.
     end: u64,
-    /// Its last segment has PSH.
+    /// Whether its last segment has PSH.
     psh: bool,
 }
 
-/// Time from the acknowledgement that makes room until the application writes: all that comes at one instant comes before.
+/// Time from the acknowledgement that makes room until the application writes. All other events of the same instant
+/// come first.
 const WAKE_UP: Span = Span::from_micros(1);
 
-/// What may be sent of what is written.
+/// The part of the written data that may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Push {
-    /// Whatever the windows allow (`tcp_push_pending_frames`).
+    /// As much as the windows allow (`tcp_push_pending_frames`).
     #[default]
     Pending,
     /// One super-segment, which does not wait (`tcp_push_one`).
@@ -45,76 +48,78 @@ pub(super) enum Push {
     Nothing,
 }
 
-/// The buffers of what is written and not sent, and the limit of what may be written.
+/// The buffers of written and unsent data, and the limit of data that may be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteQueue {
     buffers: VecDeque<Buffer>,
-    /// The first segment that is not written.
+    /// The first segment that is not yet written.
     written: u64,
-    /// The first segment of the write under way.
+    /// The first segment of the write in progress.
     write_start: u64,
-    /// The ends of the writes under way and to come, but for the last one: each begins when the one before is complete.
+    /// The ends of the current and future writes, except the last one. Each write begins when the previous one is
+    /// complete.
     write_ends: VecDeque<u64>,
-    /// The end of what was written when PSH was set last (`pushed_seq`).
+    /// The end of the written data when PSH was last set (`pushed_seq`).
     pushed: u64,
     /// Size of the send buffer, bytes (`sk_sndbuf`).
     size: u64,
     /// The largest window that the receiver has offered, bytes.
     max_window: u64,
-    /// The application waits for memory: until [`Instant::NEVER`] while there is too little, else until it runs again.
+    /// Set while the application waits for memory: [`Instant::NEVER`] while there is too little, or the time at which
+    /// it runs again.
     blocked_until: Option<Instant>,
-    /// The application waits for memory of the connection, whose subflow this is.
+    /// Whether the application waits for memory of the connection to which this subflow belongs.
     pub is_connection_full: bool,
-    /// What may be sent now.
+    /// The data that may be sent now.
     pub push: Push,
-    /// An acknowledgement has come since the application looked for memory.
+    /// Whether an acknowledgement has arrived since the application checked for memory.
     is_space_due: bool,
 }
 
 impl WriteQueue {
-    /// When the application goes on writing.
+    /// Time at which the application continues to write.
     pub(super) fn deadline(&self) -> Instant {
         self.blocked_until.unwrap_or(Instant::NEVER)
     }
 
-    /// The application waits for memory (Linux `SOCK_NOSPACE`).
+    /// Whether the application waits for memory (Linux `SOCK_NOSPACE`).
     pub(super) fn is_waiting(&self) -> bool {
         self.blocked_until.is_some()
     }
 
-    /// An acknowledgement offers a window of so many bytes.
+    /// Records the window of an acknowledgement, bytes.
     pub(super) fn on_window(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);
     }
 
-    /// An acknowledgement has come, be it an old one: what is written may be sent, and then the application looks for memory
-    /// (`tcp_data_snd_check`).
+    /// Handles an acknowledgement, even an old one: written data may be sent, and then the application checks for
+    /// memory (`tcp_data_snd_check`).
     pub(super) fn on_ack(&mut self) {
         self.push = Push::Pending;
         self.is_space_due = true;
     }
 
-    /// Nothing more is written than has been sent.
+    /// Stops the application: nothing more is written than has been sent.
     pub(super) fn stop(&mut self, snd_nxt: u64) {
         self.buffers.clear();
         self.write_ends.clear();
         self.written = self.written.min(snd_nxt);
     }
 
-    /// Segments of the buffer that begins or goes on with segment `snd_nxt`, and whether it is the last one.
+    /// Segments of the buffer that begins or continues with segment `snd_nxt`, and whether it is the last one.
     pub(super) fn head(&self, snd_nxt: u64) -> (u64, bool) {
         let end = self.buffers.front().map_or(self.written, |buffer| buffer.end);
         (end - snd_nxt, self.buffers.len() <= 1)
     }
 
-    /// The head is cut at segment `end`: what it has beyond becomes a separate buffer (`tso_fragment`).
+    /// Cuts the head at segment `end`; the rest becomes a separate buffer (`tso_fragment`).
     pub(super) fn cut_head(&mut self, end: u64) {
         if self.buffers.front().is_some_and(|head| head.end > end) {
             self.buffers.push_front(Buffer { end, psh: false });
         }
     }
 
-    /// All below `snd_nxt` is sent. Returns whether the last segment of that has PSH.
+    /// Records that everything below `snd_nxt` is sent. Returns whether its last segment has PSH.
     pub(super) fn on_sent(&mut self, snd_nxt: u64) -> bool {
         match self.buffers.front() {
             Some(buffer) if buffer.end == snd_nxt => self.buffers.pop_front().is_some_and(|buffer| buffer.psh),
@@ -122,7 +127,7 @@ impl WriteQueue {
         }
     }
 
-    /// Segments that the latest buffer has room for, of which segment `snd_nxt` may be the first that is not sent.
+    /// Segments for which the latest buffer has room; `snd_nxt` may be its first unsent segment.
     fn tail_room(&self, snd_nxt: u64, goal: u64) -> u64 {
         let Some(tail) = self.buffers.back() else { return 0 };
         let before = self.buffers.len().checked_sub(2).map_or(0, |index| self.buffers[index].end);
@@ -134,7 +139,7 @@ impl WriteQueue {
         self.max_window / 2
     }
 
-    /// The last segment of what is written has PSH, and what is written may be sent.
+    /// Sets PSH on the last written segment; the written data may be sent.
     fn push(&mut self) {
         if let Some(tail) = self.buffers.back_mut() {
             tail.psh = true;
@@ -150,7 +155,7 @@ impl Sender {
         self.write_queue.written
     }
 
-    /// The application writes up to segment `end`, once all that it has been asked to write is written.
+    /// Lets the application write up to segment `end`, after its earlier writes.
     pub(super) fn add_write(&mut self, end: u64) {
         self.write_queue.push = Push::Nothing;
         if self.write_queue.written == self.write_seq {
@@ -161,7 +166,7 @@ impl Sender {
         self.write_seq = end;
     }
 
-    /// A write begins: what the latest buffer holds is not the end any more.
+    /// Begins a write: the data in the latest buffer is no longer the end.
     fn begin_write(&mut self) {
         if self.scoreboard.snd_nxt() >= self.write_queue.written {
             self.check_app_limited();
@@ -173,12 +178,12 @@ impl Sender {
         }
     }
 
-    /// Segments of a full buffer.
+    /// Number of segments in a full buffer.
     pub(super) fn full_buffer(&self) -> u64 {
         (SIZE_GOAL / u64::from(self.config.mss)).max(1)
     }
 
-    /// A segment is assigned to a subflow; `continues` if its data follows those of the latest one.
+    /// Assigns a segment to a subflow; `continues` if its data follows that of the latest one.
     pub(super) fn append_to_buffer(&mut self, continues: bool) {
         let (goal, psh) = (self.buffer_goal(), self.config.tso);
         let snd_nxt = self.scoreboard.snd_nxt();
@@ -197,12 +202,12 @@ impl Sender {
         }
     }
 
-    /// True if the next segment that is assigned to a subflow, if it continues the latest one, begins a buffer.
+    /// True if the next segment assigned to a subflow begins a buffer even if it continues the latest one.
     pub(crate) fn begins_buffer(&self) -> bool {
         self.write_queue.tail_room(self.scoreboard.snd_nxt(), self.buffer_goal()) == 0
     }
 
-    /// Segments that a buffer is filled to: one without super-segments, else no more than half of the window
+    /// Segments to which a buffer is filled: one without super-segments, otherwise at most half of the window
     /// (`tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u64 {
         if !self.config.tso {
@@ -238,7 +243,8 @@ impl Sender {
         }
         let room = if tail_room == 0 { goal } else { tail_room };
         let (start, end) = (written, (written + room).min(write_end));
-        // What the write before has put into this buffer leaves at its end, unless the pacer holds it back.
+        // Data that the previous write has put into this buffer leaves at that write's end, unless the pacer holds it
+        // back.
         let next_write = (start * mss / WRITE_BYTES + 1) * WRITE_BYTES;
         let is_held_back = next_write / mss > start && self.is_paced() && !self.path.pacer.allows_burst(now);
         if start == snd_nxt && next_write <= end * mss && !is_held_back {
@@ -248,7 +254,7 @@ impl Sender {
         let queue = &mut self.write_queue;
         queue.written = end;
         queue.buffers.back_mut().expect("there is one").end = end;
-        // Half a window is pushed although more follows (`forced_push`).
+        // Half a window is pushed even if more follows (`forced_push`).
         if is_last || (end - queue.pushed) * mss > queue.half_window() {
             queue.push();
         } else {
@@ -257,7 +263,8 @@ impl Sender {
         true
     }
 
-    /// True if the application waits for memory. After an acknowledgement, once what can be sent has been, it looks again.
+    /// True if the application waits for memory. After an acknowledgement, it checks again once everything possible is
+    /// sent.
     fn is_blocked(&mut self, now: Instant) -> bool {
         if self.write_queue.size == 0 {
             self.expand_send_buffer();
@@ -269,8 +276,8 @@ impl Sender {
         self.write_queue.blocked_until.is_some()
     }
 
-    /// Wakes the application that waits for memory, if there is enough. The send buffer grows first, if the congestion window has
-    /// room (`tcp_check_space`).
+    /// Wakes the application that waits for memory, if there is enough. First the send buffer grows, if the congestion
+    /// window has room (`tcp_check_space`).
     pub(super) fn check_space(&mut self, now: Instant) {
         if self.write_queue.blocked_until != Some(Instant::NEVER) {
             return;
@@ -292,14 +299,14 @@ impl Sender {
         segments * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
     }
 
-    /// Bytes that the application has written and that are not sent (Linux `tcpi_notsent_bytes`).
+    /// Bytes that the application has written and that have not been sent (Linux `tcpi_notsent_bytes`).
     #[must_use]
     pub fn notsent_bytes(&self) -> u64 {
         let segments = self.write_end().saturating_sub(self.scoreboard.snd_nxt());
         segments.saturating_mul(u64::from(self.config.mss))
     }
 
-    /// True if a subflow's own send buffer has room: it is filled past its size (`sk_stream_memory_free`).
+    /// True if a subflow's own send buffer has room; it may be filled beyond its size (`sk_stream_memory_free`).
     pub(crate) fn has_memory(&self) -> bool {
         self.queued_bytes() < self.write_queue.size
     }
@@ -309,15 +316,15 @@ impl Sender {
         self.write_queue.size
     }
 
-    /// Enlarges a subflow's send buffer after an acknowledgement, once what can be sent has been, if the congestion window
-    /// has room (`tcp_should_expand_sndbuf`).
+    /// Enlarges a subflow's send buffer after an acknowledgement, once everything possible is sent, if the congestion
+    /// window has room (`tcp_should_expand_sndbuf`).
     pub(crate) fn enlarge_send_buffer(&mut self) {
         if self.write_queue.size == 0 || self.path.has_room(self.in_flight()) {
             self.expand_send_buffer();
         }
     }
 
-    /// Twice the congestion window, three times if the controller paces (`bbr_sndbuf_expand`).
+    /// Sets it to twice the congestion window, or three times if the controller paces (`bbr_sndbuf_expand`).
     fn expand_send_buffer(&mut self) {
         let mss = u64::from(self.config.mss);
         let segment = (mss + HEADERS).next_power_of_two() + SK_BUFF;
