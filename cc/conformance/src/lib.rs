@@ -1,9 +1,9 @@
-//! What every congestion controller and every scheduler keeps to, as checks of an entry of the registry: a built-in
-//! one, or one that a plug-in or a notebook has registered.
+//! The rules for every congestion controller and every scheduler, as checks of a registry entry: a built-in one, or one
+//! that a plug-in or a notebook has registered.
 //!
 //! ```text
-//! controller::check    random events and worked episodes: invariants, determinism, one reduction a window, undo
-//! scheduler::check     random connections: picks that the sender can carry out, no waiting for nothing
+//! controller::check    random events and worked episodes: invariants, determinism, one reduction per window, undo
+//! scheduler::check     random connections: picks that the sender can carry out, no wait without a reason
 //! ```
 
 pub mod controller;
@@ -12,14 +12,14 @@ pub mod scheduler;
 
 use std::fmt;
 
-/// A rule that an entry does not keep to, and how to see it.
+/// A rule that an entry breaks, and how to reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule, in a few words.
     pub rule: &'static str,
-    /// What happened instead.
+    /// The observed behaviour.
     pub message: String,
-    /// What was done to get there, in order.
+    /// The steps that led to it, in order.
     pub steps: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Panics and errors of the checked code, as violations.
+//! Panics and errors of the checked code, turned into violations.
 
 use crate::Violation;
 use params::AlgorithmError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The result of `check`; a violation if the code that it calls panics or raises an error, which may be a violation.
+/// The result of `check`. A panic or an error of the checked code becomes a violation; an error may already be one.
 pub(crate) fn caught<T>(check: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
     let failed = |message| Violation { rule: "it never fails", message, steps: Vec::new() };
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|payload| {

@@ -6,50 +6,52 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// One algorithm: its file declares it, [`crate::registry::REGISTRY`] lists it or [`crate::registry::register`] adds it.
+/// One algorithm. Its file declares it; [`crate::registry::REGISTRY`] lists it, or [`crate::registry::register`] adds
+/// it.
 #[derive(Debug)]
 pub struct AlgorithmEntry {
     /// Name, as in `net.ipv4.tcp_congestion_control`.
     pub name: &'static str,
-    /// Names that papers use.
+    /// Names used in papers.
     pub aliases: &'static [&'static str],
-    /// One line: what it is.
+    /// One line that says what the algorithm is.
     pub title: &'static str,
-    /// RFC, paper, kernel file.
+    /// The source: RFC, paper or kernel file.
     pub source: &'static str,
     /// Declared parameters.
     pub parameters: &'static [Parameter],
-    /// What the algorithm requires, and where it deviates from the others.
+    /// The algorithm's requirements, and its deviations from other algorithms.
     pub properties: Properties,
     /// Builds an instance.
     pub constructor: Constructor,
 }
 
-/// What an algorithm requires, and where it deviates from the others.
+/// The requirements of an algorithm, and its deviations from other algorithms.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
-    /// ECN that it needs with these parameters.
+    /// The ECN that the algorithm needs with these parameters.
     pub ecn: fn(&Params) -> Ecn,
     /// Minimum congestion window outside a reduction, packets.
     pub min_cwnd: u32,
     /// Deviations from the common behaviour, each with its reason, for the tests over the registry.
     pub deviations: &'static [(Deviation, &'static str)],
-    /// Of a coupled algorithm: the single-path algorithm that it equals on a single path, if any.
+    /// For a coupled algorithm: the single-path algorithm to which it is equal on a single path, if any.
     pub single_path: Option<&'static str>,
-    /// Checks parameters beyond their ranges, as the contents of a file.
+    /// Checks parameters beyond their ranges, such as the contents of a file.
     pub check: fn(&Params) -> Result<(), ParamError>,
-    /// What a person should know of these parameters, which were checked; a sentence each.
+    /// Notes on these (checked) parameters for the user, one sentence each.
     pub notes: fn(&Params) -> Vec<String>,
-    /// Its colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the palette.
+    /// The algorithm's colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the
+    /// palette.
     pub colour: Option<[&'static str; 2]>,
-    /// Of an algorithm that is registered at run time: which version of its code this is, such as a hash of its source.
-    /// A results folder keeps it, so that runs of different code do not meet in one. Of a built-in one the program's
-    /// version and commit say it.
+    /// The version of the code of an algorithm that is registered at run time, such as a hash of its source. A results
+    /// folder records it, so that it never mixes runs of different code. For built-in algorithms, the program's version
+    /// and commit identify the code.
     pub code_version: Option<&'static str>,
 }
 
 impl Properties {
-    /// Classic ECN, two packets, no deviations, Reno on a path alone, no colour, built in.
+    /// Classic ECN, two packets, no deviations, Reno on a single path, no colour, built in.
     pub const DEFAULT: Self = Self {
         ecn: |_| Ecn::Classic,
         min_cwnd: 2,
@@ -67,9 +69,9 @@ impl Properties {
 pub enum Deviation {
     /// Raises a congestion window that the sender does not fill.
     RaisesUnfilledCwnd,
-    /// Does not return to the earlier window and threshold when a loss proved spurious.
+    /// Does not return to the earlier window and threshold when a loss proves spurious.
     KeepsCwndOnUndo,
-    /// Sets window and threshold when an episode ends, undone or not.
+    /// Sets window and threshold at the end of an episode, whether undone or not.
     SetsCwndOnRecovered,
     /// Reduces again on a loss in a window that was reduced because of a mark.
     ReducesOnLossAfterMark,
@@ -78,7 +80,7 @@ pub enum Deviation {
 /// How an algorithm is built.
 #[derive(Clone)]
 pub enum Constructor {
-    /// One instance a path.
+    /// One instance per path.
     PerPath(fn(&Params) -> Box<dyn PathController>),
     /// One instance for all paths of a connection, which it couples.
     Coupled(fn(&Params) -> Box<dyn Controller>),
@@ -88,7 +90,7 @@ pub enum Constructor {
     CoupledDyn(Arc<CoupledConstructor>),
 }
 
-/// A value that builds one instance a path.
+/// A value that builds one instance per path.
 pub type PerPathConstructor = dyn Fn(&Params) -> Box<dyn PathController> + Send + Sync;
 /// A value that builds one instance for all paths of a connection.
 pub type CoupledConstructor = dyn Fn(&Params) -> Box<dyn Controller> + Send + Sync;
@@ -135,7 +137,7 @@ impl AlgorithmEntry {
         self.properties.deviations.iter().any(|(listed, _)| *listed == deviation)
     }
 
-    /// ECN that the algorithm needs with the parameters `given`.
+    /// The ECN that the algorithm needs with the parameters `given`.
     ///
     /// # Errors
     /// A parameter that the algorithm does not have, or a value outside its range.
@@ -143,7 +145,7 @@ impl AlgorithmEntry {
         Ok((self.properties.ecn)(&Params::new(self.parameters, given)?))
     }
 
-    /// What a person should know of the parameters `given`; nothing of wrong ones.
+    /// Notes on the parameters `given` for the user; none if they are wrong.
     #[must_use]
     pub fn notes(&self, given: &BTreeMap<String, ParamValue>) -> Vec<String> {
         Params::new(self.parameters, given).map_or_else(|_| Vec::new(), |params| (self.properties.notes)(&params))

@@ -1,47 +1,47 @@
-//! Events of a path: plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
+//! Events of a path. They are plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
 
 use units::{Instant, Rate, Span};
 
-/// What a sender reports of a path to its controller.
+/// An event that a sender reports for a path to its controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathEvent {
     /// The path can be used from now on.
     PathUp(PathInfo),
     /// The path is gone; its window no longer counts.
     PathDown,
-    /// What an acknowledgement has brought, before the events that it may cause; only where it may cause one. The
-    /// [`AckSample`] that follows has it again.
+    /// The progress of an acknowledgement, before the events that it may cause; reported only if it may cause one. The
+    /// following [`AckSample`] repeats it.
     AckProgress(AckProgress),
-    /// An acknowledgement; after all other events that it causes.
+    /// An acknowledgement, after all other events that it causes.
     Ack(AckSample),
-    /// Congestion: one event an episode, before the [`AckSample`] of the same acknowledgement.
+    /// Congestion: one event per episode, before the [`AckSample`] of the same acknowledgement.
     Congestion {
         /// The sign of congestion.
         cause: Cause,
-        /// False for a timeout within an episode in which the window was reduced already.
+        /// False for a timeout within an episode in which the window has already been reduced.
         reduce_cwnd: bool,
-        /// Packets in flight without those lost.
+        /// Packets in flight, without the lost ones.
         in_flight: u32,
-        /// Whether a timer found it, and no acknowledgement.
+        /// Whether a timer, and not an acknowledgement, detected it.
         by_timer: bool,
     },
-    /// The latest reduction was spurious, as the packets were not lost but late (Linux `tcp_undo_cwnd_reduction`). Ends
-    /// the episode.
+    /// The latest reduction was spurious, because the packets were late and not lost (Linux `tcp_undo_cwnd_reduction`).
+    /// It ends the episode.
     SpuriousLoss,
     /// An episode of [`CaState::Cwr`] or [`CaState::Recovery`] is over.
     Recovered {
         /// Whether the window is set to the slow-start threshold; false if the episode was undone.
         to_ssthresh: bool,
     },
-    /// A packet is sent and nothing is in flight (Linux `CA_EVENT_TX_START`).
+    /// A packet is sent while nothing is in flight (Linux `CA_EVENT_TX_START`).
     IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
-        /// The retransmission timeout at that moment; the greatest span if an idle period does not restart the window (Linux
-        /// `tcp_slow_start_after_idle=0`).
+        /// The retransmission timeout at that time; the maximum span if an idle period does not restart the window
+        /// (Linux `tcp_slow_start_after_idle=0`).
         rto: Span,
-        /// Whether the application had nothing to send (Linux `tp->app_limited`), instead of the pacer or a window holding
-        /// data back.
+        /// Whether the application had nothing to send (Linux `tp->app_limited`), rather than the pacer or a window
+        /// holding data back.
         app_limited: bool,
     },
     /// The application left the window unused for a whole retransmission timeout (RFC 2861).
@@ -49,12 +49,12 @@ pub enum PathEvent {
         /// Maximum number of packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
-    /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No
-    /// sign of congestion.
+    /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). It is
+    /// not a sign of congestion.
     Penalise,
     /// The payload of a full packet changed.
     MssChanged {
-        /// Bytes.
+        /// The new payload, bytes.
         mss: u32,
     },
 }
@@ -66,19 +66,19 @@ pub struct PathInfo {
     pub mss: u32,
     /// Initial window, packets (RFC 6928: 10).
     pub initial_window: u32,
-    /// RTT of the handshake, where there is one.
+    /// RTT of the handshake, if there is one.
     pub rtt: Option<Span>,
     /// The host's timer tick (Linux: 1/HZ), the resolution of the clock of some algorithms.
     pub tick: Span,
-    /// Greatest window, packets (Linux `snd_cwnd_clamp`).
+    /// Maximum window, packets (Linux `snd_cwnd_clamp`).
     pub cwnd_clamp: u32,
     /// How a window is reduced to the threshold.
     pub reduction: Reduction,
-    /// The Linux that the host follows.
+    /// The Linux release that the host follows.
     pub release: LinuxRelease,
 }
 
-/// Stable series of Linux, where they differ in what a sender or its controller does.
+/// Stable series of Linux in which senders or controllers behave differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinuxRelease {
     /// 6.1.
@@ -96,8 +96,8 @@ pub enum Reduction {
     /// Proportional rate reduction (RFC 9937; Linux since 3.2): ends at the threshold.
     #[default]
     Proportional,
-    /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet is sent for
-    /// two delivered, also below the threshold; slow start then leads back to it.
+    /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; earlier Linux, and ns-2): one packet is sent for two
+    /// delivered, even below the threshold; slow start then returns to it.
     Halving,
 }
 
@@ -114,7 +114,7 @@ pub enum Cause {
     LocalDrop,
     /// A tail-loss probe repaired a loss.
     TlpRecovery,
-    /// The controller asked for it ([`Controller::requests_reduction`](crate::Controller::requests_reduction)).
+    /// The controller requested it ([`Controller::requests_reduction`](crate::Controller::requests_reduction)).
     Requested,
 }
 
@@ -134,8 +134,8 @@ pub enum CaState {
     Loss,
 }
 
-/// What an acknowledgement has brought, as Linux's `in_ack_event` and `pkts_acked` find it: after the RTT's measurement, before
-/// the congestion state changes. Counts are packets.
+/// The progress of an acknowledgement, as seen by Linux's `in_ack_event` and `pkts_acked`: after the RTT was measured,
+/// before the congestion state changes. Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AckProgress {
     /// Newly delivered, cumulatively or selectively.
@@ -144,20 +144,20 @@ pub struct AckProgress {
     pub pkts_acked: u32,
     /// Newly reported as CE-marked.
     pub marked: u32,
-    /// In flight, before any is found lost.
+    /// In flight, before any packet is found lost.
     pub in_flight: u32,
     /// Delivered out of order and not cumulatively acknowledged (Linux `sacked_out`); zero on paths that count packets.
     pub sacked: u32,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
     pub rtt: Option<Span>,
-    /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
+    /// Delay from sender to receiver of the newest packet delivered; `None` if the two do not share a clock.
     pub one_way_delay: Option<Span>,
     /// Cumulative acknowledgement number, packets.
     pub snd_una: u64,
     /// Number of the next new packet.
     pub snd_nxt: u64,
-    /// Whether header prediction took it: it has the window of the one before, no SACK blocks, no echo and no timestamp that
-    /// another one has overtaken (Linux: without `CA_ACK_SLOWPATH`).
+    /// Whether header prediction accepts it: it has the same window as the previous one, no SACK blocks, no echo, and
+    /// no timestamp that another one has overtaken (Linux: without `CA_ACK_SLOWPATH`).
     pub is_predicted: bool,
 }
 
@@ -180,11 +180,11 @@ pub struct AckSample {
     pub in_flight: u32,
     /// As in [`AckProgress::sacked`].
     pub sacked: u32,
-    /// When the latest packet was sent.
+    /// Time at which the latest packet was sent.
     pub last_sent: Instant,
     /// The retransmission timeout (RFC 6298).
     pub rto: Span,
-    /// Time until the pacer lets the next packet leave (Linux `tcp_wstamp_ns`, the earliest departure time); zero if it may
+    /// Time until the pacer allows the next packet (Linux `tcp_wstamp_ns`, the earliest departure time); zero if it may
     /// leave now.
     pub until_departure: Span,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
@@ -193,14 +193,14 @@ pub struct AckSample {
     pub srtt: Span,
     /// Minimum RTT in the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
-    /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
+    /// Delay from sender to receiver of the newest packet delivered; `None` if the two do not share a clock.
     pub one_way_delay: Option<Span>,
-    /// How much of `rtt` the acknowledgement waited on its way back: longer than the fastest of the last 10 s. Zero where the
-    /// receiver's clock is not known, as in TCP.
+    /// The part of `rtt` that the acknowledgement spent in queues on the reverse path: its delay beyond that of the
+    /// fastest one in the last 10 s. Zero if the receiver's clock is not known, as in TCP.
     pub return_queueing: Span,
     /// Delivery-rate sample, if this acknowledgement made a valid one.
     pub rate_sample: Option<RateSample>,
-    /// Send state of the newest packet delivered; `None` where nothing was delivered or the sender does not record it.
+    /// Send state of the newest packet delivered; `None` if nothing was delivered or the sender does not record it.
     pub newest_delivered: Option<SendState>,
     /// Send state of the newest packet marked lost since the last acknowledgement, also by a timer.
     pub newest_lost: Option<SendState>,
@@ -224,12 +224,12 @@ pub struct AckSample {
     /// The state before this acknowledgement, as in Linux's `pkts_acked`.
     pub prior_ca_state: CaState,
     /// The state after this acknowledgement. Changes between Open and Disorder, and the end of Loss, have no event of
-    /// their own: `set_state` follows from here, after `pkts_acked`, as in Linux.
+    /// their own: `set_state` follows from this field, after `pkts_acked`, as in Linux.
     pub ca_state: CaState,
 }
 
 impl AckSample {
-    /// What the acknowledgement has brought.
+    /// The progress of the acknowledgement.
     #[must_use]
     #[inline]
     pub fn progress(&self) -> AckProgress {
@@ -243,13 +243,13 @@ impl AckSample {
 /// Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SendState {
-    /// In flight then, this packet included.
+    /// In flight at that time, including this packet.
     pub tx_in_flight: u32,
-    /// Marked lost since then, this acknowledgement's included.
+    /// Marked lost since then, including by this acknowledgement.
     pub lost: u32,
-    /// Reported as CE-marked since then, this acknowledgement's included.
+    /// Reported as CE-marked since then, including by this acknowledgement.
     pub marked: u32,
-    /// Whether the path was application-limited then.
+    /// Whether the path was application-limited at that time.
     pub app_limited: bool,
 }
 
@@ -269,7 +269,7 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// The rate with `mss` bytes a packet.
+    /// The rate, with `mss` bytes per packet.
     #[must_use]
     #[inline]
     pub fn rate(&self, mss: u32) -> Rate {

@@ -1,16 +1,16 @@
 //! Congestion control: events in, decisions out.
 //!
 //! Senders use one interface, [`Controller`], for a *group* of paths. A single-path algorithm implements
-//! [`PathController`]; [`Uncoupled`] runs one instance a path. A window-based single-path algorithm implements
-//! [`common::CongestionOps`] only; [`common::CwndController`] supplies slow start, proportional rate reduction, one
-//! reduction a window and undo. An algorithm that couples the windows of several paths implements
-//! [`common::Coupling`], and [`common::CoupledController`] supplies the same.
+//! [`PathController`]; [`Uncoupled`] runs one instance per path. A window-based single-path algorithm implements only
+//! [`common::CongestionOps`]; [`common::CwndController`] supplies slow start, proportional rate reduction, one
+//! reduction per window and undo. An algorithm that couples the windows of several paths implements
+//! [`common::Coupling`], and [`common::CoupledController`] supplies the rest.
 //!
 //! **The unit of a congestion window is the packet** (one MSS of payload), as in Linux and in most papers, so that
 //! published constants apply unchanged.
 //!
-//! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`]; a plug-in or a notebook
-//! calls [`registry::register`].
+//! A new algorithm needs its own file and one line of [`registry::REGISTRY`]. A plug-in or a notebook calls
+//! [`registry::register`] instead.
 
 pub mod common;
 pub mod coupled;
@@ -34,7 +34,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, RngStream};
 
-/// What a controller allows a path: its only output.
+/// The limits that a controller sets for a path: its only output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Congestion window: packets that may be in flight.
@@ -45,10 +45,10 @@ pub struct Decision {
     pub pacing_rate: Option<Rate>,
 }
 
-/// The explicit congestion notification that an algorithm needs.
+/// The explicit congestion notification (ECN) that an algorithm needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// RFC 3168, where the hosts enable it: new data is ECN-capable, and a mark is echoed until CWR.
+    /// RFC 3168, if the hosts enable it: new data is ECN-capable, and a mark is echoed until CWR.
     #[default]
     Classic,
     /// RFC 8257 (Linux `TCP_CONG_NEEDS_ECN`): ECN is always negotiated, every packet of the
@@ -68,25 +68,25 @@ pub struct Context<'a> {
     pub rng: &'a mut RngStream,
 }
 
-/// Controls a group of paths: the interface that senders use. It is [`Any`], so that a driver finds a controller of its
-/// own again in a sender.
+/// Controls a group of paths: the interface that senders use. The trait extends [`Any`], so that a driver can find its
+/// own controller in a sender.
 pub trait Controller: Any + Debug + Send {
     /// Handles an event of `path`.
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for `path`, which senders read after each event of the path.
     fn decision(&self, path: PathId) -> Decision;
-    /// Whether the acknowledgement that `path` has just reported is to begin a reduction ([`Cause::Requested`]), as by
-    /// Linux's `tcp_enter_cwr`. A sender in another reduction, or after a timeout, ignores it.
+    /// Whether the acknowledgement that `path` has just reported should begin a reduction ([`Cause::Requested`]), as
+    /// Linux's `tcp_enter_cwr` does. A sender ignores it during another reduction or after a timeout.
     fn requests_reduction(&self, _path: PathId) -> bool {
         false
     }
-    /// Why another algorithm has taken this one's place, if one has: a learned policy can fail. Drivers report it.
+    /// The reason why another algorithm has replaced this one, if any: a learned policy can fail. Drivers report it.
     fn failure(&self) -> Option<&str> {
         None
     }
 }
 
-/// Controls one path. [`Uncoupled`] makes a [`Controller`] of it.
+/// Controls one path. [`Uncoupled`] turns it into a [`Controller`].
 pub trait PathController: Debug + Send {
     /// Handles an event of the path.
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>);

@@ -1,5 +1,5 @@
-//! The table of algorithms: from it come the scenario key, the CLI's list, parameter help and the tests that run over
-//! every entry. A plug-in or a notebook adds its own while the program runs.
+//! The table of algorithms. It provides the scenario key, the CLI's list, the parameter help and the tests that run
+//! over every entry. A plug-in or a notebook adds algorithms at run time.
 
 use crate::{AlgorithmEntry, RegisterError, coupled, single};
 use params::{Entry, Registered};
@@ -7,7 +7,7 @@ use params::{Entry, Registered};
 /// The algorithms that were registered at run time.
 static REGISTERED: Registered<AlgorithmEntry> = Registered::new();
 
-/// Every built-in algorithm, in the order in which lists show them.
+/// Every built-in algorithm, in the order of lists.
 pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::reno::ENTRY,
     &single::cubic::ENTRY,
@@ -53,22 +53,22 @@ pub fn entries() -> Vec<&'static AlgorithmEntry> {
     REGISTERED.after(REGISTRY)
 }
 
-/// The names of all algorithms, also those that papers use.
+/// The names of all algorithms, including those used in papers.
 pub fn names() -> impl Iterator<Item = &'static str> {
     entries().into_iter().flat_map(Entry::names)
 }
 
-/// The entry called `name`, or known under it in papers.
+/// The entry with the name `name`, or with that name in papers.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static AlgorithmEntry> {
     REGISTERED.find(name, REGISTRY)
 }
 
-/// Adds an algorithm at run time, or replaces one that was added before under the same name.
+/// Adds an algorithm at run time, or replaces one of the same name that was added before.
 ///
 /// # Errors
-/// A name that is built in, taken or not allowed, wrong parameters, or no
-/// [code version](crate::Properties::code_version).
+/// The name is built in, taken or not allowed, a parameter is wrong, or the [code
+/// version](crate::Properties::code_version) is missing.
 pub fn register(entry: AlgorithmEntry) -> Result<&'static AlgorithmEntry, RegisterError> {
     REGISTERED.register(entry, REGISTRY)
 }

@@ -3,7 +3,7 @@
 use crate::{Context, Controller, Decision, PathController, PathEvent};
 use units::PathId;
 
-/// One independent instance of a single-path algorithm a path: nothing is coupled.
+/// One independent instance of a single-path algorithm per path; nothing is coupled.
 pub struct Uncoupled {
     construct: Box<dyn Fn() -> Box<dyn PathController> + Send>,
     /// The controller of path 0, the only one of a TCP connection.
@@ -12,7 +12,7 @@ pub struct Uncoupled {
 }
 
 impl Uncoupled {
-    /// A group of paths, each with a controller of its own from `construct`.
+    /// A group of paths, each with its own controller from `construct`.
     pub fn new(construct: impl Fn() -> Box<dyn PathController> + Send + 'static) -> Self {
         Self { first: construct(), construct: Box::new(construct), others: Vec::new() }
     }
@@ -35,7 +35,7 @@ impl Controller for Uncoupled {
             Some(index) => &mut self.others[index],
         };
         if matches!(event, PathEvent::PathUp(_)) {
-            // A path that comes up again may be another one.
+            // A path that comes up again may be a different one.
             *controller = (self.construct)();
         }
         controller.on_event(event, cx);

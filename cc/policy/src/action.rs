@@ -1,4 +1,4 @@
-//! Actions: what the answer of a policy changes.
+//! Actions: the effect of a policy's answer.
 
 use crate::monitor::Monitor;
 use control::common::CwndController;
@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::{INFINITE_SSTHRESH, Rate, Span};
 
-/// What a number of a policy's answer does to its path.
+/// The effect of one number of a policy's answer on its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// `rate_change(delta)`: the pacing rate `x` becomes `x (1 + delta a)`, or `x / (1 - delta a)` for a negative action
-    /// `a`; `a` is limited to what doubles or halves the rate. Default: 0.025 (Aurora: Jay et al., ICML 2019;
-    /// rule and constant as in the authors' PCC-RL, `apply_rate_delta`).
+    /// `rate_change(delta)`: the pacing rate `x` becomes `x (1 + delta a)`, or `x / (1 - delta a)` for a negative
+    /// action `a`. The action is limited so that it at most doubles or halves the rate. Default: 0.025 (Aurora: Jay et
+    /// al., ICML 2019; rule and constant as in the authors' PCC-RL, `apply_rate_delta`).
     RateChange {
-        /// Relative change of an action of 1.
+        /// Relative change for an action of 1.
         delta: f64,
     },
     /// `rate(min, max)`: the pacing rate is `min (max / min)^((a + 1) / 2)` Mbit/s, `a` from -1 to 1. Default: 0.1 to 1000.
     Rate {
-        /// Rate of -1, Mbit/s.
+        /// Rate for an action of -1, Mbit/s.
         min: f64,
-        /// Rate of 1, Mbit/s.
+        /// Rate for an action of 1, Mbit/s.
         max: f64,
     },
     /// `window_change(e)`: the congestion window is multiplied by `2^(e a)`, `a` from -1 to 1. Default: 1. (Sage, Yen et
     /// al., SIGCOMM 2023: the action is the ratio of two consecutive windows.)
     WindowChange {
-        /// Binary logarithm of the factor of an action of 1.
+        /// Binary logarithm of the factor for an action of 1.
         exponent: f64,
     },
-    /// `cubic_steering(e)`: CUBIC runs, and every interval its window is multiplied by `2^(e a)`, `a` from -1 to 1.
+    /// `cubic_steering(e)`: CUBIC runs, and once per interval its window is multiplied by `2^(e a)`, `a` from -1 to 1.
     /// Default: 2 (Orca: Abbasloo et al., SIGCOMM 2020: cwnd = 2^(2 a) cwnd_u, every 20 ms).
     CubicSteering {
-        /// Binary logarithm of the factor of an action of 1.
+        /// Binary logarithm of the factor for an action of 1.
         exponent: f64,
     },
 }
@@ -47,7 +47,7 @@ impl Action {
     /// Reads `name` or `name(parameter, ...)`.
     ///
     /// # Errors
-    /// An unknown name, a wrong number of parameters, a parameter that is no positive number, a `max` below `min`.
+    /// An unknown name, a wrong number of parameters, a parameter that is not a positive number, a `max` below `min`.
     pub fn parse(text: &str) -> Result<Self, ActionError> {
         let error = || ActionError(text.to_owned());
         let (name, given) = match text.trim().split_once('(') {
@@ -70,7 +70,7 @@ impl Action {
         }
     }
 
-    /// The greatest absolute value of an action that is taken; a greater one is limited to it.
+    /// The largest absolute value of an action that is used; larger ones are limited to it.
     #[must_use]
     pub fn limit(self) -> f32 {
         match self {
@@ -108,15 +108,15 @@ impl fmt::Display for ActionError {
 
 impl std::error::Error for ActionError {}
 
-/// Least and greatest pacing rate, bit/s.
+/// Minimum and maximum pacing rate, bit/s.
 const RATES: [f64; 2] = [1e5, 1e11];
-/// RTT of a path that has not measured one.
+/// The RTT assumed for a path that has not measured one.
 const UNKNOWN_RTT: Span = Span::from_millis(100);
-/// Packets by which the window exceeds two round trips of the pacing rate, so that the rate is the limit.
+/// Packets by which the window exceeds two RTTs at the pacing rate, so that the rate is the limit.
 const WINDOW_MARGIN: f64 = 10.0;
 const MIN_CWND: f64 = 2.0;
 
-/// What a path is allowed, and how actions change it.
+/// The limits of a path (window and pacing rate), and how actions change them.
 #[derive(Debug)]
 pub(crate) struct Actuator {
     action: Action,
@@ -125,7 +125,7 @@ pub(crate) struct Actuator {
     /// Pacing rate, bit/s.
     rate: f64,
     cwnd: f64,
-    /// CUBIC: steered, or in place of a policy that failed.
+    /// CUBIC, either steered by the policy or in place of a failed policy.
     cubic: Option<CwndController<Cubic>>,
     has_failed: bool,
 }
@@ -175,7 +175,7 @@ impl Actuator {
         }
     }
 
-    /// The policy failed: CUBIC goes on from the present window.
+    /// Handles a failure of the policy: CUBIC continues from the current window.
     pub(crate) fn fail(&mut self, cx: &mut Context<'_>) {
         if std::mem::replace(&mut self.has_failed, true) || self.cubic.is_some() {
             return;
@@ -189,7 +189,7 @@ impl Actuator {
         self.set_cubic_cwnd(cwnd);
     }
 
-    /// What the path is allowed; `None` before it is up.
+    /// The path's decision; `None` before the path is up.
     pub(crate) fn decision(&self) -> Option<Decision> {
         self.info?;
         if let Some(cubic) = &self.cubic {

@@ -1,14 +1,15 @@
-//! The controller of a group of paths that a policy decides for.
+//! The controller of a group of paths that a policy controls.
 //!
-//! **Time is cut at boundaries**: multiples of a fixed interval, or the start of the interval plus the smoothed RTT that
-//! was known at it (of a group: the greatest; 10 ms before the first sample, never below 1 ms). At the first event at or
-//! after a boundary, before that event is handled, the interval is closed, the policy asked and its action carried out.
-//! The interval's sums are of the events before the boundary, and its length ends there. An interval without an event of
-//! the group is not decided: it goes on to the next boundary, of a grid of its length, that follows an event.
+//! **Time is divided at boundaries.** These are multiples of a fixed interval, or the start of the interval plus the
+//! smoothed RTT that was known then (for a group the largest; 10 ms before the first sample, never below 1 ms). At the
+//! first event at or after a boundary, before that event is handled, the interval is closed, the policy is asked and
+//! its action carried out. The interval's sums cover the events before the boundary, and its length ends there. If the
+//! group has no event during an interval, no action is taken. The interval is then extended to the next boundary after
+//! an event, in steps of its length.
 //!
-//! A driver decides from outside in the same way, and gets the same decisions to the last bit: it runs up to
-//! [`PolicyController::boundary`], exclusive; if [`PolicyController::is_due`], it calls [`PolicyController::observe`] and
-//! [`PolicyController::decide`], else [`PolicyController::skip`].
+//! A driver that decides from outside works in the same way, and gets the same decisions, bit for bit. It runs up to
+//! [`PolicyController::boundary`], exclusive. If [`PolicyController::is_due`], it calls [`PolicyController::observe`]
+//! and [`PolicyController::decide`], else [`PolicyController::skip`].
 
 use crate::action::{Action, Actuator};
 use crate::feature::Windows;
@@ -21,45 +22,45 @@ use units::{Instant, PathId, Span};
 /// The length of monitor intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// Always the same; at least 1 ms.
+    /// A fixed length, at least 1 ms.
     Fixed(Span),
     /// The smoothed RTT at the interval's start.
     RoundTrip,
 }
 
-/// Length of an interval that is a round trip before the first sample.
+/// Length of an RTT interval before the first RTT sample.
 const UNKNOWN_RTT: Span = Span::from_millis(10);
-/// Least length of an interval.
+/// Minimum length of an interval.
 const MIN_INTERVAL: Span = Span::from_millis(1);
 
-/// What a policy sees, how often, and what it decides.
+/// A policy's observation, interval and action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The features of each path.
     pub observation: Observation,
-    /// What a number of the answer does.
+    /// The effect of each number of the answer.
     pub action: Action,
     /// When the policy is asked.
     pub interval: Interval,
-    /// Number of paths that are decided for at once.
+    /// Number of paths for which the policy decides together.
     pub paths: usize,
 }
 
 impl Settings {
-    /// Numbers of an observation: those of path 0, then of path 1, and so on.
+    /// Number of values of an observation: those of path 0, then those of path 1, and so on.
     #[must_use]
     pub fn observation_len(&self) -> usize {
         self.paths * self.observation.len()
     }
 
-    /// Numbers of an answer: one a path.
+    /// Number of values of an answer: one per path.
     #[must_use]
     pub fn action_len(&self) -> usize {
         self.paths
     }
 }
 
-/// A group of paths under a policy.
+/// A group of paths controlled by a policy.
 #[derive(Debug)]
 pub struct PolicyController {
     settings: Settings,
@@ -67,9 +68,9 @@ pub struct PolicyController {
     paths: Vec<ControlledPath>,
     /// Start of the interval.
     start: Instant,
-    /// The first boundary that follows the latest event.
+    /// The first boundary after the latest event.
     boundary: Instant,
-    /// Distance of boundaries.
+    /// Distance between boundaries.
     step: Span,
     has_event: bool,
     observation: Vec<f32>,
@@ -95,7 +96,7 @@ impl PolicyController {
         Self { policy: Some(policy), ..Self::from_outside(settings) }
     }
 
-    /// A controller that is decided for from outside. What is not decided stays as it is.
+    /// A controller whose decisions come from outside. Without a decision, nothing changes.
     #[must_use]
     pub fn from_outside(settings: Settings) -> Self {
         let path = |_| ControlledPath {
@@ -124,7 +125,7 @@ impl PolicyController {
         }
     }
 
-    /// What the policy sees and decides.
+    /// The policy's observation, interval and action.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -136,13 +137,13 @@ impl PolicyController {
         self.boundary
     }
 
-    /// Whether the interval is decided at the boundary: it had an event.
+    /// Whether a decision is due at the boundary, because the interval had an event.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.has_event
     }
 
-    /// Passes over a boundary before which the interval had no event.
+    /// Skips a boundary whose interval had no event.
     pub fn skip(&mut self) {
         self.boundary += self.step;
     }
@@ -171,8 +172,8 @@ impl PolicyController {
         &self.observation
     }
 
-    /// Carries out an action: one number a path. A number that is not finite is a mistake of the policy: every path goes
-    /// on with CUBIC from its present window.
+    /// Carries out an action: one number per path. If a number is not finite, the policy has failed, and every path
+    /// continues with CUBIC from its current window.
     pub fn decide(&mut self, action: &[f32], cx: &mut Context<'_>) {
         self.decisions += 1;
         if let Some(number) = action.iter().find(|number| !number.is_finite()) {
@@ -184,13 +185,13 @@ impl PolicyController {
         }
     }
 
-    /// The measurements of the last closed interval, one a path.
+    /// The measurements of the last closed interval, one per path.
     #[must_use]
     pub fn summaries(&self) -> &[Summary] {
         &self.summaries
     }
 
-    /// Why the group runs with CUBIC instead of the policy, if it does.
+    /// The reason why the group runs CUBIC instead of the policy, if it does.
     #[must_use]
     pub fn failure(&self) -> Option<&PolicyError> {
         self.failure.as_ref()
@@ -208,13 +209,13 @@ impl PolicyController {
         self.decisions
     }
 
-    /// Every path goes on with CUBIC.
+    /// Switches every path to CUBIC.
     pub(crate) fn fail(&mut self, error: PolicyError, cx: &mut Context<'_>) {
         self.paths.iter_mut().for_each(|path| path.actuator.fail(cx));
         self.failure.get_or_insert(error);
     }
 
-    /// The time has come to, or past, the boundary: decides for the interval, if it had an event.
+    /// Handles a time at or after the boundary: decides for the interval, if it had an event.
     #[cold]
     fn cross(&mut self, cx: &mut Context<'_>) {
         if self.has_event {
@@ -252,7 +253,7 @@ impl Controller for PolicyController {
 
     fn decision(&self, path: PathId) -> Decision {
         let decided = self.paths.get(path.index()).and_then(|path| path.actuator.decision());
-        // A path beyond the group's number, which the driver refuses before: what any sender may do.
+        // A path beyond the group's number, which the driver has refused before: the initial window of any sender.
         decided.unwrap_or(Decision { cwnd: 10, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None })
     }
 

@@ -43,12 +43,12 @@ fn controller(params: &Params) -> Box<dyn Controller> {
     }
 }
 
-/// A policy for a fixed number of paths. If there are more, all of them run CUBIC.
+/// A policy for a fixed number of paths. If there are more paths, all of them run CUBIC.
 #[derive(Debug)]
 struct Group {
     policy: PolicyController,
     paths: usize,
-    /// CUBIC of the other paths.
+    /// CUBIC, for the case of more paths.
     others: Option<Box<dyn Controller>>,
 }
 

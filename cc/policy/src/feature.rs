@@ -1,4 +1,4 @@
-//! What a policy sees of an interval, by name.
+//! The features of an interval that a policy can observe, by name.
 
 use crate::monitor::Summary;
 
@@ -11,7 +11,7 @@ pub enum Feature {
     Windowed(WindowedSignal, u16, Statistic),
 }
 
-/// A signal whose last values are kept, in the units of Sage.
+/// A signal whose recent values are kept, in Sage's units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowedSignal {
     /// `srtt`.
@@ -22,9 +22,9 @@ pub enum WindowedSignal {
     RttRate,
     /// `rttvar`.
     RttVar,
-    /// Packets not yet acknowledged, thousands.
+    /// Packets not yet acknowledged, in thousands.
     Inflight,
-    /// Packets marked lost, hundreds.
+    /// Packets marked lost, in hundreds.
     Lost,
 }
 
@@ -33,20 +33,20 @@ pub enum WindowedSignal {
 pub enum Statistic {
     /// Mean.
     Avg,
-    /// Least value.
+    /// Minimum.
     Min,
-    /// Greatest value.
+    /// Maximum.
     Max,
 }
 
-/// Name, description with unit, least value, function.
+/// Name, description with unit, minimum, function.
 type Row = (&'static str, &'static str, f32, fn(&Summary) -> f64);
 
 fn ratio(dividend: f64, divisor: f64, otherwise: f64) -> f64 {
     if divisor > 0.0 { dividend / divisor } else { otherwise }
 }
 
-/// Rate at which Sage's rates are 1, Mbit/s.
+/// The rate that is 1 in Sage's units, Mbit/s.
 const SAGE_RATE: f64 = 100.0;
 const ANY: f32 = f32::NEG_INFINITY;
 
@@ -126,7 +126,7 @@ const SIGNALS: [(&str, WindowedSignal); 6] = [
 const WINDOWS: [(&str, u16); 3] = [("s", 10), ("m", 200), ("l", 1000)];
 const STATISTICS: [(&str, Statistic); 3] = [("avg", Statistic::Avg), ("min", Statistic::Min), ("max", Statistic::Max)];
 
-/// Intervals that the longest window covers.
+/// Number of intervals in the longest window.
 pub(crate) const LONGEST_WINDOW: usize = 1000;
 
 impl Feature {
@@ -139,7 +139,7 @@ impl Feature {
         Self::windowed().find(|feature| feature.name() == name)
     }
 
-    /// Sage's statistics of windows, in its order: signal, window, statistic.
+    /// Sage's window statistics in its order: signal, window, statistic.
     pub(crate) fn windowed() -> impl Iterator<Item = Self> {
         SIGNALS.into_iter().flat_map(|(_, signal)| {
             let window = move |(_, length)| STATISTICS.map(|(_, statistic)| Self::Windowed(signal, length, statistic));
@@ -147,7 +147,7 @@ impl Feature {
         })
     }
 
-    /// Its name.
+    /// The feature's name.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -161,7 +161,7 @@ impl Feature {
         }
     }
 
-    /// What it is, with its unit.
+    /// The feature's description, with its unit.
     #[must_use]
     pub fn description(self) -> String {
         match self {
@@ -170,7 +170,7 @@ impl Feature {
         }
     }
 
-    /// The least value that it can have.
+    /// The smallest value that the feature can have.
     #[must_use]
     pub fn low(self) -> f32 {
         match self {
@@ -179,7 +179,7 @@ impl Feature {
         }
     }
 
-    /// Its value over an interval; 0 for a statistic of a window.
+    /// The feature's value over an interval; 0 for a statistic of a window.
     pub(crate) fn of_interval(self, summary: &Summary) -> f64 {
         match self {
             Self::OfInterval(index) => TABLE[index].3(summary),
@@ -193,7 +193,7 @@ pub fn feature_names() -> impl Iterator<Item = String> {
     (0..TABLE.len()).map(Feature::OfInterval).chain(Feature::windowed()).map(Feature::name)
 }
 
-/// The last values of the windowed signals of a path.
+/// The recent values of the windowed signals of a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows {
     values: [Vec<f32>; 6],

@@ -1,13 +1,13 @@
-//! The file of a policy: an ONNX model whose metadata says what it sees and decides.
+//! A policy file: an ONNX model whose metadata describes the policy's observation and action.
 
 use crate::onnx::{Evaluator, Model, ModelError};
 use crate::{Action, Interval, Observation, Policy, PolicyError, Settings};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use units::Span;
 
-/// The version of the metadata.
+/// The supported version of the metadata.
 const VERSION: &str = "1";
-/// Paths that one policy may decide for.
+/// Maximum number of paths for which one policy may decide.
 const MAX_PATHS: usize = 32;
 
 /// A policy that was read from a file.
@@ -22,7 +22,7 @@ impl PolicyFile {
     /// `ropewalk.action`, `ropewalk.interval` (`rtt`, or a time in ms or us) and `ropewalk.paths`.
     ///
     /// # Errors
-    /// A model that [`Model::read`] refuses, a key that is missing or unknown in its value, or a model whose vectors do
+    /// A model that [`Model::read`] refuses, a key that is missing or has an unknown value, or a model whose vectors do
     /// not have the lengths that the keys imply.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let model = Model::read(bytes)?;
@@ -39,7 +39,7 @@ impl PolicyFile {
         Ok(Self { model: Arc::new(model), settings })
     }
 
-    /// As [`PolicyFile::read`]; bytes that have been read, and are still held by somebody, are not read again.
+    /// As [`PolicyFile::read`]. Bytes that have been read before, and are still held by a caller, are not parsed again.
     ///
     /// # Errors
     /// As [`PolicyFile::read`].
@@ -56,7 +56,7 @@ impl PolicyFile {
         Ok(file)
     }
 
-    /// What the policy sees and decides.
+    /// The policy's observation, interval and action.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -68,20 +68,20 @@ impl PolicyFile {
         &self.model
     }
 
-    /// What a person should know of the file, a sentence each.
+    /// Notes on the file for the user, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.model.notes()
     }
 
-    /// The policy, with memory of its own.
+    /// An instance of the policy, with its own memory.
     #[must_use]
     pub fn policy(&self) -> Box<dyn Policy> {
         Box::new(OnnxPolicy(Evaluator::new(self.model.clone())))
     }
 }
 
-/// The bytes of a file, and what was read from them.
+/// The bytes of a file, and the policy parsed from them.
 type ReadFile = (Weak<[u8]>, Arc<PolicyFile>);
 
 fn settings(model: &Model) -> Result<Settings, ModelError> {
@@ -115,7 +115,7 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
     })
 }
 
-/// `rtt`, `10ms` or `500us`.
+/// Parses `rtt`, `10ms` or `500us`.
 fn interval(text: &str) -> Result<Interval, ModelError> {
     let number = |unit: &str| text.strip_suffix(unit).and_then(|number| number.trim().parse::<u32>().ok());
     let time = match (number("ms"), number("us")) {
@@ -133,7 +133,7 @@ fn interval(text: &str) -> Result<Interval, ModelError> {
     }
 }
 
-/// Answers by a model.
+/// A policy that answers by a model.
 #[derive(Debug)]
 struct OnnxPolicy(Evaluator);
 

@@ -1,12 +1,12 @@
-//! Learned congestion control: a policy sees what a monitor interval measured and answers with an action.
+//! Learned congestion control: a policy observes the measurements of a monitor interval and answers with an action.
 //!
-//! - `monitor`: the measurements of a path over one interval; `feature`: what a policy sees of them, by name;
-//!   `observation`: presets of features, and their history; `action`: what the answer changes; `reward`: what training
-//!   maximises.
-//! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. A [`Policy`] answers in it, or a
-//!   learning environment from outside; both give the same decisions to the last bit.
-//! - [`onnx`] reads the model in which a policy leaves training, and evaluates it with the same bits on every machine;
-//!   `file`: what its metadata says of the policy; `entry`: the algorithm `policy` of the registry.
+//! - `monitor`: the measurements of a path over one interval; `feature`: the features that a policy observes, by name;
+//!   `observation`: presets of features, and their history; `action`: the effect of the answer; `reward`: the reward
+//!   that training maximises.
+//! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. It asks a [`Policy`], or a
+//!   learning environment decides from outside; both give the same decisions, bit for bit.
+//! - [`onnx`] reads a trained model, and evaluates it with the same bits on every machine; `file`: the policy's
+//!   metadata in that model; `entry`: the algorithm `policy` of the registry.
 
 mod action;
 mod controller;

@@ -3,7 +3,8 @@
 use control::{AckSample, CaState, Decision, PathEvent};
 use units::{Instant, Span};
 
-/// What an interval measured on a path. Rates are of payload, in Mbit/s; times in seconds; counts in packets.
+/// The measurements of a path in one interval. Rates are of payload, in Mbit/s; times are in seconds; counts in
+/// packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Length of the interval.
@@ -16,7 +17,7 @@ pub struct Summary {
     pub lost: f64,
     /// Packets reported as CE-marked.
     pub marked: f64,
-    /// Mean RTT; that of the interval before if there was no sample, 0 before the first one.
+    /// Mean RTT. Without a sample in the interval, that of the previous interval; 0 before the first sample.
     pub rtt: f64,
     /// Smoothed RTT (RFC 6298).
     pub srtt: f64,
@@ -24,9 +25,9 @@ pub struct Summary {
     pub rttvar: f64,
     /// Minimum RTT of the path's filter.
     pub min_rtt: f64,
-    /// Least mean RTT of an interval so far.
+    /// Minimum over the intervals so far of the mean RTT.
     pub min_interval_rtt: f64,
-    /// Slope of the RTT over time by least squares, seconds a second; 0 with fewer than two instants of samples.
+    /// Slope of the RTT over time by least squares, seconds per second; 0 with samples at fewer than two instants.
     pub latency_gradient: f64,
     /// Rate of `acked`.
     pub throughput: f64,
@@ -36,28 +37,28 @@ pub struct Summary {
     pub lost_rate: f64,
     /// Latest valid delivery-rate sample.
     pub delivery_rate: f64,
-    /// Greatest throughput of an interval so far.
+    /// Maximum throughput of an interval so far.
     pub max_throughput: f64,
-    /// Greatest send rate of an interval so far.
+    /// Maximum send rate of an interval so far.
     pub max_send_rate: f64,
-    /// Throughput of the interval before; 0 before the first.
+    /// Throughput of the previous interval; 0 before the first.
     pub prior_throughput: f64,
-    /// Greatest throughput up to the interval before.
+    /// Maximum throughput up to the previous interval.
     pub prior_max_throughput: f64,
     /// Congestion window at the end.
     pub cwnd: f64,
-    /// Sent and not cumulatively acknowledged at the last acknowledgement.
+    /// Packets sent and not cumulatively acknowledged, at the last acknowledgement.
     pub unacked: f64,
     /// Pacing rate at the end; cwnd / SRTT for an algorithm that does not pace.
     pub pacing_rate: f64,
     /// State at the last acknowledgement, 0 (Open) to 4 (Loss) as in Linux.
     pub ca_state: f64,
-    /// Action that was in force, as the policy gave it.
+    /// The action that was in force, as the policy returned it.
     pub action: f64,
 }
 
 impl Summary {
-    /// The sums over several paths; RTTs are means weighted by packets delivered, minimum RTTs the least.
+    /// The sums over several paths. RTTs are means weighted by delivered packets; minimum RTTs are the minimum.
     #[must_use]
     pub fn of_group(paths: &[Self]) -> Self {
         let [first, others @ ..] = paths else { return Self::default() };
@@ -92,7 +93,7 @@ impl Summary {
     }
 }
 
-/// The sums of the current interval of a path, and what is kept from one interval to the next.
+/// The sums of the current interval of a path, and the values kept between intervals.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Monitor {
     sent: u64,
@@ -126,7 +127,7 @@ impl RttSums {
     fn slope(&self) -> f64 {
         let count = self.count as f64;
         let spread = count * self.xx - self.x * self.x;
-        // One instant has no spread but that of rounding.
+        // With samples at a single instant, the spread is only rounding error.
         if spread <= 1e-12 * count * self.xx { 0.0 } else { (count * self.xy - self.x * self.y) / spread }
     }
 }
@@ -171,7 +172,7 @@ impl Monitor {
         self.last.ca_state = f64::from(sample.ca_state as u8);
     }
 
-    /// RFC 6298's RTTVAR, with the RTT before the sample for SRTT's place.
+    /// Updates RTTVAR (RFC 6298), with the previous RTT sample in place of SRTT.
     fn measure_rtt(&mut self, rtt: Span) {
         let rtt = rtt.as_secs_f64();
         self.last.rttvar = match self.last.srtt > 0.0 {
@@ -194,7 +195,7 @@ impl Monitor {
         self.mss
     }
 
-    /// Ends the interval of this length and begins the next one.
+    /// Ends an interval of length `elapsed` and begins the next one.
     pub(crate) fn close(&mut self, elapsed: Span, decision: Option<Decision>, action: f32) -> Summary {
         let (elapsed, rtt) = (elapsed.as_secs_f64(), std::mem::take(&mut self.rtt));
         let count = |counter: &mut u64| std::mem::take(counter) as f64;
@@ -225,5 +226,5 @@ impl Monitor {
     }
 }
 
-/// Number of states of [`CaState`] that [`Summary::ca_state`] counts.
+/// Checks the numbers of the states of [`CaState`] that [`Summary::ca_state`] reports.
 const _: () = assert!(CaState::Loss as u8 == 4);

@@ -4,30 +4,30 @@ use crate::feature::{Feature, Windows};
 use crate::monitor::Summary;
 use std::fmt;
 
-/// The features that a policy sees of each path, and of how many intervals.
+/// The features of each path that a policy observes, and the number of intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     features: Vec<Feature>,
     history: usize,
 }
 
-/// The greatest history, intervals.
+/// Maximum history, intervals.
 const MAX_HISTORY: usize = 1000;
 
 /// Aurora: Jay, Rotman, Godfrey, Schapira and Tamar, "A Deep Reinforcement Learning Perspective on Internet Congestion
 /// Control", ICML 2019: three features of each of the last ten monitor intervals. The gradient is the slope by least
-/// squares, as in PCC Vivace (Dong et al., NSDI 2018); the authors' PCC-RL takes the difference of the halves' means. An
-/// interval without an RTT sample has the RTT before.
+/// squares, as in PCC Vivace (Dong et al., NSDI 2018), while the authors' PCC-RL takes the difference between the means
+/// of the two halves. An interval without an RTT sample has the previous RTT.
 const AURORA: [&str; 3] = ["latency_gradient", "latency_ratio", "send_ratio"];
-/// Orca: Abbasloo, Yen and Chao, "Classic Meets Modern", SIGCOMM 2020, normalised as in the authors' code by
-/// the greatest throughput and the minimum RTT. The code's running mean and variance of each input are left out: they are
-/// a matter of training.
+/// Orca: Abbasloo, Yen and Chao, "Classic Meets Modern", SIGCOMM 2020, normalised as in the authors' code by the
+/// maximum throughput and the minimum RTT. The code's running mean and variance of each input are left out, because
+/// they belong to training.
 const ORCA: [&str; 7] =
     ["thr_ratio", "pacing_ratio", "loss_rate_ratio", "acked_ratio", "elapsed_s", "min_rtt_ratio", "delay_metric"];
-/// Sage: Yen, Abbasloo and Chao, "Computers Can Learn from the Heuristic Designs and Master Internet Congestion Control",
-/// SIGCOMM 2023: 69 elements, units as in the authors' code. These before the windows, those after them. None is left out;
-/// `lost` counts packets marked lost in the interval, where the kernel's `tcpi_lost` counts those lost and not yet
-/// retransmitted; maxima are over the connection, theirs over a window.
+/// Sage: Yen, Abbasloo and Chao, "Computers Can Learn from the Heuristic Designs and Master Internet Congestion
+/// Control", SIGCOMM 2023: all 69 elements, in the units of the authors' code. The first list comes before the windows,
+/// the second after them. `lost` counts packets marked lost in the interval, while the kernel's `tcpi_lost` counts
+/// packets lost and not yet retransmitted. Maxima are over the connection; theirs are over a window.
 const SAGE: [&[&str]; 2] = [
     &["srtt", "rttvar", "thr", "ca_state"],
     &[
@@ -46,11 +46,11 @@ const SAGE: [&[&str]; 2] = [
 ];
 
 impl Observation {
-    /// The presets: name, and history if none is given.
+    /// The presets: name, and default history.
     pub const PRESETS: [(&'static str, usize); 3] = [("aurora", 10), ("orca", 1), ("sage", 1)];
 
-    /// Reads the name of a preset, or names of features separated by commas; with the last `history` intervals, or the
-    /// preset's number of them (1 for names of features).
+    /// Reads the name of a preset, or names of features separated by commas. The observation covers the last `history`
+    /// intervals, by default the preset's number (1 for names of features).
     ///
     /// # Errors
     /// An unknown name; a history of 0 or over 1000 intervals.
@@ -77,25 +77,25 @@ impl Observation {
         &self.features
     }
 
-    /// Number of intervals, the oldest first.
+    /// Number of intervals in the observation, the oldest first.
     #[must_use]
     pub fn history(&self) -> usize {
         self.history
     }
 
-    /// Numbers for each path: features times history.
+    /// Number of values per path: features times history.
     #[must_use]
     pub fn len(&self) -> usize {
         self.features.len() * self.history
     }
 
-    /// False: there is at least one feature.
+    /// Always false: there is at least one feature.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.features.is_empty()
     }
 
-    /// Whether a feature needs the windows.
+    /// Whether a feature needs the windowed signals.
     pub(crate) fn is_windowed(&self) -> bool {
         self.features.iter().any(|feature| matches!(feature, Feature::Windowed(..)))
     }
@@ -126,12 +126,12 @@ impl fmt::Display for Observation {
     }
 }
 
-/// Why an observation cannot be read.
+/// The reason why an observation cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObservationError {
-    /// No feature and no preset has this name.
+    /// The name of neither a feature nor a preset.
     UnknownFeature(String),
-    /// A history of so many intervals.
+    /// A history of this many intervals is not allowed.
     History(usize),
 }
 

@@ -1,17 +1,17 @@
-//! A policy for each path alone, whatever their number.
+//! A separate policy for each path, for any number of paths.
 
 use crate::PolicyController;
 use control::{Context, Controller, Decision, PathEvent};
 use units::PathId;
 
-/// One [`PolicyController`] of one path for each path of a connection.
+/// One [`PolicyController`] for each path of a connection.
 pub struct PerPath {
     construct: Box<dyn Fn() -> PolicyController + Send>,
     paths: Vec<PolicyController>,
 }
 
 impl PerPath {
-    /// Paths with a controller each from `construct`, whose settings are for one path.
+    /// Makes a controller for each path with `construct`, whose settings must be for one path.
     pub fn new(construct: impl Fn() -> PolicyController + Send + 'static) -> Self {
         Self { construct: Box::new(construct), paths: Vec::new() }
     }

@@ -1,35 +1,35 @@
-//! Rewards: what training maximises.
+//! Rewards, which training maximises.
 
 use crate::feature::Feature;
 use crate::monitor::Summary;
 use std::fmt;
 
-/// The reward of an interval, from the measurements of the whole group.
+/// The reward for an interval, computed from the measurements of the whole group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reward {
-    /// `aurora`: 10 throughput - 1000 latency - 2000 loss, with throughput in packets a second, the mean RTT in seconds and
-    /// the share of packets lost (Jay et al., ICML 2019; the authors' PCC-RL scales it by 0.001).
+    /// `aurora`: 10 throughput - 1000 latency - 2000 loss, with throughput in packets per second, the mean RTT in
+    /// seconds and the fraction of packets lost (Jay et al., ICML 2019; the authors' PCC-RL scales it by 0.001).
     Aurora,
     /// `orca`: ((thr - 5 loss) / delay) / (thr_max / min RTT), where a smoothed RTT up to 1.25 of the minimum counts as the
     /// minimum (Abbasloo et al., SIGCOMM 2020; constants of the authors' code).
     Orca,
-    /// `sage`: power for a flow alone, 25 ((thr - 2 loss) / capacity)^2, negative where thr is below 2 loss, times
-    /// minimum RTT / smoothed RTT, which counts as 1 from 0.8 on (Yen et al., SIGCOMM 2023, single flow; constants of
-    /// the authors' code). A throughput above the capacity counts as 0.9 of it.
+    /// `sage`, for a flow without competition: 25 ((thr - 2 loss) / capacity)^2, negative if thr is below 2 loss, times
+    /// minimum RTT / smoothed RTT, which counts as 1 from 0.8 on. A throughput above the capacity counts as 0.9 of it.
+    /// Source: Yen et al., SIGCOMM 2023, single flow; constants of the authors' code.
     Sage,
-    /// `sage_friendliness`: 25 exp(-8 (x - 1)^2), x = throughput / (0.95 fair share), at most 2 (the same, several
+    /// `sage_friendliness`: 25 exp(-8 (x - 1)^2), x = throughput / (0.95 fair share), at most 2 (same source, several
     /// flows).
     SageFriendliness,
-    /// A sum of features with weights.
+    /// A weighted sum of features.
     Terms(Vec<(f64, Feature)>),
 }
 
-/// What a world offers a group of paths, for the rewards of Sage.
+/// The capacity that a world offers a group of paths, for Sage's rewards.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
     /// Rate of the links, Mbit/s.
     pub capacity: f64,
-    /// That divided by the number of competing flows, Mbit/s.
+    /// The capacity divided by the number of competing flows, Mbit/s.
     pub fair: f64,
 }
 
@@ -51,10 +51,10 @@ impl Reward {
         }
     }
 
-    /// A sum of features of an interval, by name, with weights.
+    /// A weighted sum of features of an interval, by name.
     ///
     /// # Errors
-    /// A name that is no feature of an interval.
+    /// A name that is not a feature of an interval.
     pub fn terms<'a>(terms: impl IntoIterator<Item = (&'a str, f64)>) -> Result<Self, RewardError> {
         let term = |(name, weight): (&str, f64)| match Feature::find(name) {
             Some(feature @ Feature::OfInterval(_)) if weight.is_finite() => Ok((weight, feature)),
@@ -99,7 +99,7 @@ fn loss_ratio(s: &Summary) -> f64 {
     if s.lost + s.acked > 0.0 { s.lost / (s.lost + s.acked) } else { 0.0 }
 }
 
-/// A reward or a term of one that does not exist.
+/// The name of a reward or of a term that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewardError(String);
 

@@ -1,27 +1,27 @@
-//! Adaptive redundancy: a path with a small window or a small share of the bandwidth sends copies; the others share the
-//! data.
+//! Adaptive redundancy: a path with a small window or a small share of the bandwidth sends copies. The other paths
+//! share the data.
 //!
-//! Path i of N carries the oldest packet that is not acknowledged and that it has not carried, while
+//! Path i of N carries the oldest unacknowledged packet that it has not carried yet, while
 //!
 //! ```text
 //! window_i <= 4,  or  alpha_i < RTT_i / (N * (RTT_i + min RTT))
 //! alpha_i = (4 beta_i - 1) / 3,  beta_i = BW_i * max BW / sum of BW^2
 //! ```
 //!
-//! and new data otherwise. alpha_i is the share of its bandwidth BW_i (greatest delivery rate of the latest ten rounds)
-//! that Coupled BBR leaves to path i between probes; here it is computed from the bandwidths, so that any congestion
-//! control will do. With so small a window a loss is noticed by timeout only; the second condition selects slow, long
-//! paths.
+//! and new data otherwise. BW_i is the bandwidth of path i: its maximum delivery rate in the latest ten rounds. alpha_i
+//! is the share of BW_i that Coupled BBR leaves to path i between probes. Here it is computed from the bandwidths, so
+//! that any congestion control can be used. With a window of at most 4 packets, only a timeout detects a loss. The
+//! second condition selects slow, long paths.
 //!
-//! Source: Han, Xue, Xing, Hong, Wei, SIGCOMM 2019 posters, section 3.2 (alpha: 3.1). It leaves open, and is read so:
+//! Source: Han, Xue, Xing, Hong, Wei, SIGCOMM 2019 posters, section 3.2 (alpha: 3.1). It leaves these points open:
 //! - `min RTT` is the minimum smoothed RTT over the paths, RTT_i the smoothed RTT of path i;
-//! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups); 1/N makes equal paths
-//!   redundant from N = 3 on: alpha is 1/9 then, the threshold 1/6;
-//! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new
-//!   data;
-//! - the normal scheduling: round robin, with which the poster compares, or minrtt; the path is chosen first, then what
-//!   it carries;
-//! - a path without a bandwidth sample is redundant by its window alone.
+//! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups). With 1/N, equal paths are
+//!   redundant from N = 3 on: alpha is then 1/9, and the threshold 1/6;
+//! - the copied packet is the oldest outstanding one, as in `redundant`; a path that has repeated everything continues
+//!   with new data;
+//! - the normal scheduling is round robin, with which the poster compares, or minrtt; the path is chosen first, then
+//!   the packet that it carries;
+//! - a path without a bandwidth sample is redundant only if its window is small.
 
 use crate::min_rtt::fastest;
 use crate::{
@@ -64,7 +64,7 @@ pub struct AdaptiveRedundant {
     small_cwnd: u32,
 }
 
-/// The share of its bandwidth that Coupled BBR leaves to a path between probes; at most 1, negative for a slow path.
+/// The share of a path's bandwidth that Coupled BBR leaves to it between probes; at most 1, negative for a slow path.
 fn alpha(own_rate: Rate, rates: impl Iterator<Item = Rate>) -> f64 {
     let (max, sum_of_squares) = rates
         .map(|rate| rate.0 as f64)
@@ -72,13 +72,13 @@ fn alpha(own_rate: Rate, rates: impl Iterator<Item = Rate>) -> f64 {
     (4.0 * own_rate.0 as f64 * max / sum_of_squares - 1.0) / 3.0
 }
 
-/// Alpha below which a path is redundant.
+/// The alpha below which a path is redundant.
 fn threshold(rtt: Span, min_rtt: Span, paths: usize) -> f64 {
     rtt.0 as f64 / (paths as f64 * (rtt.0 + min_rtt.0) as f64)
 }
 
 impl AdaptiveRedundant {
-    /// Paths are chosen by `round_robin` or by minimum RTT; a window of `small_cwnd` packets or fewer makes a path
+    /// Paths are chosen by `round_robin`, or by minimum RTT. A path with a window of at most `small_cwnd` packets is
     /// redundant.
     #[must_use]
     pub fn new(round_robin: Option<RoundRobin>, small_cwnd: u32) -> Self {

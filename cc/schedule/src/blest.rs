@@ -10,13 +10,13 @@
 //!         = window_F * (2^rounds - 1)                                 in the first slow start, rounds <= 16
 //! ```
 //!
-//! Data wait for F if `packets * lambda` does not fit into the receive window beside the packets of S, this packet
-//! included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the receive window stalled
-//! in the meantime ([`SchedulerView::rwnd_stalls`]), and falls by 0.01 if not.
+//! Data wait for F if `packets * lambda` does not fit into the receive window in addition to the packets of S,
+//! including this one. `lambda` corrects the estimate. Once per RTT of S it grows by 0.04 if the receive window stalled
+//! in that time ([`SchedulerView::rwnd_stalls`]), and otherwise falls by 0.01.
 //!
 //! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
-//! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the
-//! middle between F's.
+//! out-of-tree kernel. Interpretation: `min`, `max` are the extremes of the smoothed RTT at the picks so far, and
+//! `rtt_F` is midway between those of F.
 
 use crate::min_rtt::fastest;
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -45,7 +45,7 @@ const fn factor(name: &'static str, description: &'static str, value: f64) -> Pa
     Parameter { name, description, kind: ParamKind::Number { default: value, min: 0.0, max: 100.0 } }
 }
 
-/// Maximum number of rounds of the first slow start that are estimated: the window doubles in each.
+/// Maximum number of rounds of the first slow start that are estimated. The window doubles in each round.
 const MAX_DOUBLINGS: u64 = 16;
 
 /// State of BLEST. Factors are in thousandths.
@@ -89,7 +89,7 @@ impl Blest {
         }
     }
 
-    /// Adjusts lambda, once in an RTT of the slow path.
+    /// Adjusts lambda, once per RTT of the slow path.
     fn update_lambda(&mut self, view: &SchedulerView<'_>, rtt: Span) {
         if view.now.since(self.last_adjusted) < rtt {
             return;
@@ -118,7 +118,7 @@ impl Blest {
         rounds.saturating_mul(window + (rounds - 1) / 2)
     }
 
-    /// Bytes of receive window that the fast path needs while a packet is on the slow one.
+    /// Bytes of receive window that the fast path needs while a packet is on the slow path.
     fn needed_bytes(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> u64 {
         let packets_within = self.packets_within(fast.0, fast.1, self.linger_time(slow.0, slow.1));
         packets_within.saturating_mul(u64::from(view.packet_bytes)).saturating_mul(self.lambda) / 1000

@@ -1,7 +1,8 @@
-//! Weighted byte deficit: bytes in proportion to the weights; the path with the greatest deficit goes next.
+//! Weighted byte deficit: bytes in proportion to the weights. The path with the largest deficit carries the next
+//! packet.
 //!
-//! Unlike packet round robin, this keeps the shares right when small packets (acknowledgements) and large ones are
-//! mixed. Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
+//! Unlike packet round robin, this keeps the shares right if small packets (acknowledgements) and large ones are mixed.
+//! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
 use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
@@ -17,16 +18,16 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: Constructor::Function(|setup| Box::new(ByteDeficit::new(setup.weights, setup.first))),
 };
 
-/// Greatest deficit of a path, bytes over weight: a path that was down does not catch up.
+/// Maximum deficit of a path, bytes over weight. It keeps a path that was down from catching up.
 const MAX_DEFICIT: u64 = (u16::MAX as u64) << FRACTION;
-/// Bits behind the binary point of what a path has carried.
+/// Bits after the binary point in the byte counts.
 const FRACTION: u32 = 20;
 
 /// State of the byte deficit.
 #[derive(Clone, Debug)]
 pub struct ByteDeficit {
     weights: Vec<u64>,
-    /// Bytes over weight beyond those of the path with the greatest deficit; fixed point.
+    /// Bytes over weight in excess of those of the path with the largest deficit; fixed point.
     virtual_bytes: Vec<u64>,
     first: usize,
 }

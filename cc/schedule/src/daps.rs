@@ -1,22 +1,23 @@
 //! DAPS, delay-aware packet scheduling: each path carries the packets that are next in order when they arrive.
 //!
-//! One-way delays d_i = srtt_i / 2, rounded to a grain of 4 ms, and windows w_i are taken as fixed for a plan, which
-//! spans the least common multiple of the delays. In it path i sends a burst of w_i packets at 0, d_i, 2 d_i, ...;
-//! its burst k arrives at (k + 1) d_i, and packets are given to the bursts in the order of arrival. Before those of
-//! path i's burst k go so many of path j:
+//! A plan takes one-way delays d_i = srtt_i / 2, rounded to a grain of 4 ms, and windows w_i as fixed. It spans the
+//! least common multiple of the delays. In it path i sends a burst of w_i packets at 0, d_i, 2 d_i, ... Its burst k
+//! arrives at (k + 1) d_i. Packets are given to the bursts in the order of arrival. The number of packets of path j
+//! that precede burst k of path i is
 //!
 //! ```text
 //! w_j * min(floor((k + 1) d_i / d_j), lcm / d_j)
 //! ```
 //!
-//! Those of them that were not sent are skipped for the others ([`PacketChoice::SkipAhead`]); hence the plan needs no
-//! list. Of the paths with room the one whose burst arrives first is picked. When no path with room has a burst left,
-//! or the set of paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the
+//! Packets of other paths that have not been sent are skipped ([`PacketChoice::SkipAhead`]), so the plan needs no list.
+//! Among the paths with room, the one whose burst arrives first is picked. A new plan is made if no path with room has
+//! a burst left, or if the set of paths has changed. The w_i of a new plan is 7/8 of the previous one plus 1/8 of the
 //! window.
 //!
 //! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014; grain and smoothing as in Ferlin's kernel module.
-//! Readings and deviations: smoothing happens once a plan; a plan spans one second at most (the common multiple may be
-//! minutes); a path that has sent its part does not wait for the others. Before each path has an RTT it is minrtt.
+//! Interpretation and deviations: smoothing happens once per plan. A plan spans at most one second, because the common
+//! multiple may be minutes. A path that has sent its part does not wait for the others. Until each path has an RTT, the
+//! scheduler works as minrtt.
 
 use crate::min_rtt::fastest;
 use crate::packet_round_robin::gcd;
@@ -69,7 +70,7 @@ struct PathPlan {
     /// Smoothed window, eighths of a packet.
     cwnd: u64,
     bursts: u64,
-    /// Packets of the plan that were sent.
+    /// Packets of the plan that have been sent.
     sent: u64,
 }
 
@@ -96,7 +97,7 @@ impl PathPlan {
 }
 
 impl Daps {
-    /// Delays are rounded to multiples of `time_unit`, a plan spans `horizon` at most.
+    /// Delays are rounded to multiples of `time_unit`; a plan spans at most `horizon`.
     #[must_use]
     pub fn new(time_unit: Span, horizon: Span) -> Self {
         Self { time_unit, horizon, plans: Vec::new() }
@@ -107,7 +108,7 @@ impl Daps {
         ((path.srtt / 2 + self.time_unit / 2).0 / self.time_unit.0.max(1)).max(1)
     }
 
-    /// Whether the plan is about the paths that are usable now.
+    /// Whether the plan covers exactly the paths that are usable now.
     fn covers_usable_paths(&self, view: &SchedulerView<'_>) -> bool {
         let planned = (0..).map(PathId).zip(&self.plans).filter(|(_, plan)| plan.one_way_delay > 0);
         planned.map(|(id, _)| id).eq(view.usable_paths().map(|(id, _)| id))
@@ -137,7 +138,7 @@ impl Daps {
     /// Unsent packets that other paths send before this path's next one.
     fn skipped(&self, path: PathId) -> u64 {
         let arrival = self.plans[path.index()].arrival();
-        // Of bursts that arrive together, those of the lower index go first.
+        // If bursts arrive together, those of the lower index go first.
         let latest_arrival = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
         let other_plans = self.plans.iter().enumerate().filter(|(other, _)| *other != path.index());
         other_plans.map(|(other, plan)| plan.due(latest_arrival(other))).sum()

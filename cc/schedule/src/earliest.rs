@@ -1,15 +1,15 @@
-//! Earliest arrival: each packet goes where it would be delivered first.
+//! Earliest arrival: each packet goes to the path that would deliver it first.
 //!
 //! ```text
 //! arrival = (bytes that wait at the path + this packet) / rate + srtt / 2
 //! ```
 //!
-//! Packets wait at the paths: the queue of the fast path grows until a packet arrives as soon over a slower one, and
-//! packets arrive nearly in order. If the send buffer of the best path is full, data wait for it; otherwise an endless
-//! source would fill the buffers of the slow paths too.
+//! Packets wait at the paths. The queue of the fast path grows until a packet would arrive as soon over a slower one,
+//! so that packets arrive nearly in order. If the send buffer of the best path is full, data wait for it. Otherwise an
+//! endless source would fill the buffers of the slow paths too.
 //!
-//! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
-//! is taken for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.
+//! Source: minimum completion time, the oldest rule of list scheduling. The terms are our own choice: half the smoothed
+//! RTT stands for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.
 
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::Span;

@@ -1,16 +1,16 @@
-//! ECF, earliest completion first: a slow path is left idle when the unsent packets would be delivered sooner without
-//! it.
+//! ECF, earliest completion first: a slow path is left idle if the unsent packets would be delivered sooner without it.
 //!
 //! The fastest path F (minimum smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
-//! room, k the unsent packets, and delta the greater of the two RTT deviations. Data wait for F if it would have sent
-//! them all before a packet on S is back, and S would need longer than two RTTs of F:
+//! room, k the number of unsent packets, and delta the larger of the two RTT deviations. Data wait for F under two
+//! conditions: F would have sent them all before a packet on S is acknowledged, and S would need longer than two RTTs
+//! of F:
 //!
 //! ```text
 //! rtt_F * (max(k, window_F) + window_F) < window_F * (1 + waiting * beta) * (rtt_S + delta)
 //! rtt_S * max(k, window_S)              >= window_S * (2 rtt_F + delta)
 //! ```
 //!
-//! `waiting` is 1 from a decision to wait until the first inequality fails: a hysteresis of `beta`.
+//! `waiting` is 1 from a decision to wait until the first inequality no longer holds: a hysteresis of `beta`.
 //!
 //! Source: Lim, Nahum, Towsley, Gibbens, CoNEXT 2017; `mptcp_ecf.c` of the out-of-tree kernel.
 
@@ -42,13 +42,13 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// The hysteresis, as a share.
+    /// `beta`: the hysteresis, as a fraction.
     #[must_use]
     pub fn new(beta: f64) -> Self {
         Self { beta, waiting: false }
     }
 
-    /// Whether the unsent packets are delivered sooner if they wait for the fast path.
+    /// Whether the unsent packets will be delivered sooner if they wait for the fast path.
     fn should_wait(&mut self, unsent_packets: u64, fast: &PathView, slow: &PathView) -> bool {
         let rtt = |path: &PathView| path.srtt.0 as f64;
         let window = |path: &PathView| f64::from(path.cwnd);

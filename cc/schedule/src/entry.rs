@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// One scheduler: its file declares it, [`crate::REGISTRY`] lists it or [`crate::register`] adds it.
+/// One scheduler. Its file declares it; [`crate::REGISTRY`] lists it, or [`crate::register`] adds it.
 #[derive(Debug)]
 pub struct SchedulerEntry {
-    /// Name in scenarios.
+    /// The name in scenarios.
     pub name: &'static str,
-    /// Other names.
+    /// The aliases.
     pub aliases: &'static [&'static str],
-    /// What the scheduler does, in one line.
+    /// One line that says what the scheduler does.
     pub title: &'static str,
-    /// RFC, paper, kernel file.
+    /// The source: RFC, paper or kernel file.
     pub source: &'static str,
-    /// Of a scheduler that is registered at run time: which version of its code this is, such as a hash of its source. A
-    /// results folder keeps it, so that runs of different code do not meet in one.
+    /// The version of the code of a scheduler that is registered at run time, such as a hash of its source. A results
+    /// folder records it, so that it never mixes runs of different code.
     pub code_version: Option<&'static str>,
-    /// What the scheduler must know of the paths.
+    /// The scheduler's input from the paths.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
     pub fill: Fill,
@@ -69,22 +69,23 @@ impl Entry for SchedulerEntry {
     }
 }
 
-/// What a scheduler must know of the paths.
+/// The information about paths that a scheduler needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Which paths have room. A tunnel that measures nothing can use it, too.
+    /// Only which paths have room. A tunnel without measurements can use the scheduler, too.
     Nothing,
-    /// Round-trip times, windows, rates, what has arrived: what an MPTCP connection knows of each subflow.
+    /// RTTs, windows, rates and acknowledgements: what an MPTCP connection knows of each subflow.
     Measurements,
 }
 
-/// How far a path is filled: what [`PathView::has_room`](crate::PathView::has_room) means to a connection with windows.
+/// The limit of a path's queue: the meaning of [`PathView::has_room`](crate::PathView::has_room) for a connection with
+/// windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path has room while fewer packets are [buffered](crate::PathView::buffered_packets) than its congestion
-    /// window. Packets wait at the connection and their path is decided late (out-of-tree MPTCP kernel).
+    /// A path has room while it has fewer [buffered packets](crate::PathView::buffered_packets) than its congestion
+    /// window. Packets wait at the connection, and their path is decided late (out-of-tree MPTCP kernel).
     Cwnd,
-    /// A path has room while its send buffer has. Packets wait at the path, so that their path is decided early
+    /// A path has room while its send buffer has room. Packets wait at the path, so that their path is decided early
     /// (upstream MPTCP kernel).
     SendBuffer,
 }
@@ -92,7 +93,7 @@ pub enum Fill {
 /// Arguments of a scheduler's constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerSetup<'a> {
-    /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
+    /// One weight per path. A path without one gets the scheduler's default (1, unless the scheduler has another).
     pub weights: &'a [u32],
     /// Position in the scheduler's cycle at which it starts.
     pub first: u32,

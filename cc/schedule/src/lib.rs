@@ -1,11 +1,10 @@
-//! Packet schedulers: which path carries the next packet.
+//! Packet schedulers, which choose the path of the next packet.
 //!
-//! A [`Scheduler`] gets a [`SchedulerView`]: the state of each path, and how much there is to send. It answers with a
+//! A [`Scheduler`] gets a [`SchedulerView`]: the state of each path, and the amount of data to send. It answers with a
 //! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) sends the packet and asks again,
 //! until the answer is `None` or nothing is left.
 //!
-//! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`]; a plug-in or a notebook calls
-//! [`register`].
+//! A new scheduler needs its own file and one line of [`REGISTRY`]. A plug-in or a notebook calls [`register`] instead.
 
 mod adaptive_redundant;
 mod blest;
@@ -43,16 +42,18 @@ pub use weighted::Weighted;
 
 use params::{Entry, RegisterError, Registered};
 
-/// Chooses what is sent next, and on which path. It is [`Any`](std::any::Any), so that a driver can steer it while it runs.
+/// Chooses the next packet and its path. The trait extends [`Any`](std::any::Any), so that a driver can steer a
+/// scheduler at run time.
 pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
-    /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may have room.
+    /// Picks the next packet and its path. `None` means to wait, although a path may have room.
     ///
-    /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer; where no path has room it
-    /// need not. If the picked path has no such packet, the sender takes it for full until the next change and asks again.
+    /// The sender asks after each possible change: new data, an acknowledgement, a timer. If no path has room, it need
+    /// not ask. If the picked path has no such packet, the sender counts the path as full until the next change and
+    /// asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [paths with room](SchedulerView::paths_with_room),
-    /// or new data where none are [sendable](SchedulerView::sendable_packets); and to wait while no path has a packet
-    /// buffered, since no acknowledgement will come.
+    /// A scheduler must not pick a path that is not among the [paths with room](SchedulerView::paths_with_room), or new
+    /// data if none are [sendable](SchedulerView::sendable_packets). It must not wait while no path has a packet
+    /// buffered, since no acknowledgement would come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }
 
@@ -83,21 +84,22 @@ pub fn entries() -> Vec<&'static SchedulerEntry> {
     REGISTERED.after(REGISTRY)
 }
 
-/// The names of all schedulers, also their other names.
+/// The names and aliases of all schedulers.
 pub fn names() -> impl Iterator<Item = &'static str> {
     entries().into_iter().flat_map(Entry::names)
 }
 
-/// The scheduler called `name`.
+/// The scheduler with the name or alias `name`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static SchedulerEntry> {
     REGISTERED.find(name, REGISTRY)
 }
 
-/// Adds a scheduler at run time, or replaces one that was added before under the same name.
+/// Adds a scheduler at run time, or replaces one of the same name that was added before.
 ///
 /// # Errors
-/// A name that is built in, taken or not allowed, wrong parameters, or no [code version](SchedulerEntry::code_version).
+/// The name is built in, taken or not allowed, a parameter is wrong, or the [code
+/// version](SchedulerEntry::code_version) is missing.
 pub fn register(entry: SchedulerEntry) -> Result<&'static SchedulerEntry, RegisterError> {
     REGISTERED.register(entry, REGISTRY)
 }

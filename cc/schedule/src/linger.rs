@@ -1,24 +1,24 @@
 //! Minimum linger time: the default scheduler of the upstream Linux kernel.
 //!
 //! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is the time that
-//! it needs to send all that is buffered:
+//! it needs to send all buffered data:
 //!
 //! ```text
 //! linger = bytes buffered / average pacing rate
 //! ```
 //!
-//! The path with the minimum is picked for a burst of 65428 bytes, or as many as the receive window allows. With each
-//! burst its average pacing rate is updated with the present one:
+//! The path with the minimum linger time is picked for a burst of 65428 bytes, or as many as the receive window allows.
+//! Each burst updates the path's average pacing rate with the current one:
 //!
 //! ```text
 //! average <- (average * buffered + rate * burst) / (buffered + burst)
 //! ```
 //!
-//! If the send buffer of that path is full, data wait for it although another path may have room.
+//! If the send buffer of that path is full, data wait for it, even if another path has room.
 //!
-//! Source: Linux 6.1 `net/mptcp/protocol.c`. Buffered is the memory that the socket's send buffer takes, in flight
-//! included. Deviations: outside of MPTCP it is packets times the size of the next one; the linger time of a path without
-//! a rate is zero, so that it gets one.
+//! Source: Linux 6.1 `net/mptcp/protocol.c`. The buffered bytes are the memory in use by the socket's send buffer,
+//! including data in flight. Deviations: outside of MPTCP they are packets times the size of the next packet. The
+//! linger time of a path without a rate is zero, so that it gets one.
 
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
@@ -52,7 +52,7 @@ pub struct Linger {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     path: PathId,
-    /// Bytes left of the burst; the fragment that crosses its end still belongs to it.
+    /// Bytes left of the burst. The fragment that crosses its end still belongs to it.
     bytes_left: u64,
 }
 
@@ -63,7 +63,7 @@ impl Linger {
         Self { burst_bytes, avg_pacing_rates: Vec::new(), current_burst: None }
     }
 
-    /// Bytes in the path's send buffer, where its memory is not counted as packets of `bytes`.
+    /// Bytes in the path's send buffer. If its memory is not counted, its packets times `bytes`.
     fn buffered_bytes(path: &PathView, bytes: u64) -> u64 {
         path.buffered_memory.unwrap_or(u64::from(path.buffered_packets()) * bytes)
     }

@@ -1,12 +1,12 @@
-//! Minimum round-trip time first: the default of the out-of-tree MPTCP kernel.
+//! Minimum RTT first: the default scheduler of the out-of-tree MPTCP kernel.
 //!
-//! Among the paths whose window has room, the one with the minimum smoothed RTT carries the next packet. As
-//! soon as the window of the fast path is full the slow one is used, and packets of the fast one then wait at the
-//! receiver (head-of-line blocking). The smoothed RTT contains the path's own queue, so a bloated path looks like a
+//! Among the paths with room in their window, the one with the minimum smoothed RTT carries the next packet. As soon as
+//! the window of the fast path is full, the slow path is used, and packets of the fast path then wait at the receiver
+//! (head-of-line blocking). The smoothed RTT includes the path's own queue, so a path with bufferbloat looks like a
 //! long one.
 //!
-//! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). Its preference, among reinjected packets, for
-//! paths that have not carried them is the sender's here.
+//! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). The kernel prefers, for reinjected packets,
+//! paths that have not carried them; here the sender does that.
 
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
@@ -27,7 +27,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt;
 
-/// The path with the minimum smoothed RTT; of equals, the one with the lower index.
+/// The path with the minimum smoothed RTT; among equals, the one with the lower index.
 pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -> Option<(PathId, &'a PathView)> {
     paths.min_by_key(|(_, path)| path.srtt)
 }

@@ -1,5 +1,5 @@
-//! Overflow: the fastest path carries all that it can; a slower path carries the packets that would wait for the
-//! fastest one longer than the difference of the delays.
+//! Overflow: the fastest path carries as much as it can. A slower path carries the packets that would otherwise wait
+//! for the fastest one longer than the difference of the delays.
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
@@ -7,20 +7,20 @@
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
-//! Packets wait for a path with a short backlog: a packet on a slow path delays, at a receiver that restores the order,
-//! all that come after it, and an inner TCP flow sees its round-trip time jump to that of the slow path and leaves slow
-//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one stays in use
-//! for some of its round trips while the fast one is busy, whatever the backlog is then, as backlogs come and go with
-//! the windows of the inner flows; but not while the slow path is much slower than usual, because a queue has grown on
-//! it.
+//! While the backlog is short, packets wait for the fast path. A packet on a slow path delays all later packets at a
+//! receiver that restores the order. An inner TCP flow then sees its RTT jump to that of the slow path, and leaves slow
+//! start. A large or lasting backlog shows that the fast path does not suffice. The slow path then stays in use for
+//! some of its RTTs while the fast path is busy, whatever the backlog, because backlogs vary with the windows of the
+//! inner flows. The exception is a slow path that is much slower than usual, because a queue has grown on it.
 //!
-//! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of
-//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue_delay) is as long as a backlog
-//! would have to be, unless the difference of the delays is longer than the RTT of the fast path: further packets go to
-//! a slower path with room even if the fast one has room too. If no slower path has room, the fast one carries them.
+//! A flow that paces itself (BBR) at the rate that it measured over the fast path builds no backlog, and would never
+//! discover more capacity. Therefore a path is also full if its [phantom queue](crate::PathView::phantom_queue_delay)
+//! is as long as a backlog would have to be, unless the difference of the delays is longer than the RTT of the fast
+//! path. Further packets then go to a slower path with room, even if the fast one has room too. If no slower path has
+//! room, the fast one carries them.
 //!
-//! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that
-//! of earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant,
+//! Source: own rule. The idea of overflow instead of shares is from RFC 8157 (section 1.4), the comparison of delays
+//! from earliest completion first (ECF; Lim et al., CoNEXT 2017), and the phantom queue from AVQ (Kunniyur and Srikant,
 //! SIGCOMM 2001).
 
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -38,13 +38,13 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: Constructor::Function(|_| Box::new(Overflow::default())),
 };
 
-/// Round trips of a slow path for which it stays needed: two of BBR's gain cycles.
+/// RTTs of a slow path for which it stays in use: two of BBR's gain cycles.
 const NEED_ROUND_TRIPS: u64 = 16;
-/// A backlog has more packets than this.
+/// More packets than this are a backlog.
 const MIN_BACKLOG_PACKETS: u64 = 4;
-/// A phantom queue shorter than this is a burst...
+/// A phantom queue shorter than this is a burst.
 const MIN_BURST: Span = Span::from_millis(2);
-/// ... and one longer than this is not, whatever the difference of delays.
+/// A phantom queue longer than this is not a burst, whatever the difference of the delays.
 const MAX_BURST: Span = Span::from_millis(50);
 /// Time without a pick after which a backlog ends.
 const BACKLOG_GAP: Span = Span::from_millis(5);
@@ -62,14 +62,14 @@ pub struct Overflow {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowPath {
-    /// Time until which the faster paths are taken not to suffice.
+    /// Time until which the faster paths are assumed not to suffice.
     needed_until: Instant,
-    /// Usual difference of its one-way delay to the fastest path's.
+    /// The usual difference between its one-way delay and the fastest path's.
     usual_difference: Option<Span>,
 }
 
 impl Overflow {
-    /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
+    /// Whether `slow` should carry packets that the `faster` paths together cannot.
     fn overflows(&mut self, view: &SchedulerView<'_>, faster: &FasterPaths, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
         let difference = faster.delay_difference(path);
@@ -78,7 +78,7 @@ impl Overflow {
             self.slow_paths.resize(id.index() + 1, SlowPath::default());
         }
         let slow = &mut self.slow_paths[id.index()];
-        // A minimum that rises slowly, for delays do change.
+        // The minimum rises slowly, because path delays do change.
         let usual_difference = slow.usual_difference.map_or(difference, |usual_difference| {
             difference.min(usual_difference + usual_difference / 4096 + Span(100))
         });
@@ -112,7 +112,7 @@ impl Scheduler for Overflow {
         }
         self.update_backlog(view);
         let (mut chosen, mut faster) = (None, None);
-        // By round trip, without sorting: there are few paths.
+        // In the order of RTT, without sorting, because there are few paths.
         while let Some((id, path)) = next_slower(view, faster.as_ref().map(|faster: &FasterPaths| faster.last)) {
             let (is_used, are_full) = match &faster {
                 None => (true, true),
@@ -132,11 +132,11 @@ impl Scheduler for Overflow {
 
 /// The paths faster than the candidate.
 struct FasterPaths {
-    /// Round trip of the fastest.
+    /// RTT of the fastest.
     srtt: Span,
     /// Rate of the faster paths together.
     rate: Rate,
-    /// The shortest of their phantom queues, if all are counted.
+    /// The shortest of their phantom queues, if all have one.
     phantom_queue_delay: Option<Span>,
     last: (Span, PathId),
 }
@@ -155,18 +155,18 @@ impl FasterPaths {
         Self { rate, phantom_queue_delay: delay, last: (path.srtt, id), ..prior }
     }
 
-    /// How much slower than the fastest this one is, one way.
+    /// The one-way delay of this path minus that of the fastest.
     fn delay_difference(&self, path: &PathView) -> Span {
         path.srtt.saturating_sub(self.srtt) / 2
     }
 
-    /// Whether the faster paths carry nearly all that they can.
+    /// Whether the faster paths carry nearly as much as they can.
     fn are_busy(&self) -> bool {
         self.phantom_queue_delay.is_none_or(|delay| delay >= MIN_BURST)
     }
 
-    /// Whether the phantom queues of the faster paths show that they are full, and the difference of the delays is not
-    /// longer than their RTT. A flow that paces itself (BBR) has two bandwidth-delay products in flight: a longer delay
+    /// Whether the phantom queues of the faster paths show that they are full, and the difference of the delays is at
+    /// most their RTT. A flow that paces itself (BBR) has two bandwidth-delay products in flight. A larger difference
     /// would leave it short of packets in flight, and cost more than the slower path brings.
     fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         if self.delay_difference(path) > self.srtt {
@@ -177,7 +177,7 @@ impl FasterPaths {
     }
 }
 
-/// The fastest usable path that comes after `last` by round trip and number.
+/// The next usable path after `last` in the order of RTT and index.
 fn next_slower<'a>(view: &'a SchedulerView<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a PathView)> {
     let key = |(id, path): &(PathId, &PathView)| (path.srtt, *id);
     view.usable_paths().filter(|candidate| last.is_none_or(|last| key(candidate) > last)).min_by_key(key)

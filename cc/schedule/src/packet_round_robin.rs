@@ -1,11 +1,11 @@
-//! Weighted packet round robin, as MPT does it: stride scheduling.
+//! Weighted packet round robin, as in MPT: stride scheduling.
 //!
-//! Each path has a stride, the least common multiple of all weights over its own weight. The path with the minimum next
-//! total goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
-//! weight / gcd(weights) times.
+//! The stride of a path is the least common multiple of all weights divided by its own weight. The path with the
+//! minimum next total carries the next packet (ties: the lower index). The cycle is complete when all totals are equal.
+//! Each path occurs weight / gcd(weights) times in it.
 //!
-//! Source: draft-lencse-tsvwg-mpt section 5.1. Deviations: totals are 64-bit, and the cycle is not stored but walked,
-//! so that no set of weights can overflow a table.
+//! Source: draft-lencse-tsvwg-mpt section 5.1. Deviations: totals are 64-bit, and the cycle is computed step by step
+//! instead of stored, so that no set of weights can overflow a table.
 
 use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
@@ -36,7 +36,7 @@ impl PacketRoundRobin {
     #[must_use]
     pub fn new(weights: &[u32], first: u32) -> Self {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
-        // Least common multiple, or a fixed-point stand-in where it would not fit: shares are then right to 2^-32.
+        // Least common multiple, or a fixed-point substitute if it does not fit; the shares are then accurate to 2^-32.
         let multiple = weights.iter().try_fold(1u64, |lcm, weight| {
             (lcm / gcd(lcm, *weight)).checked_mul(*weight).filter(|multiple| *multiple < 1 << 48)
         });
@@ -55,7 +55,7 @@ impl PacketRoundRobin {
         let next = |path: usize| self.totals[path] + self.strides[path];
         let chosen = (0..self.totals.len()).min_by_key(|path| next(*path)).unwrap_or(0);
         self.totals[chosen] += self.strides[chosen];
-        // Only differences matter: a common part is dropped before it can overflow.
+        // Only differences matter: the common part is subtracted before it can overflow.
         let min = self.totals.iter().copied().min().unwrap_or(0);
         self.totals.iter_mut().for_each(|total| *total -= min);
         chosen

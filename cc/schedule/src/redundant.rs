@@ -1,10 +1,10 @@
-//! Redundant: every path carries everything, and the first copy to arrive counts.
+//! Redundant: every path carries all data, and the first copy to arrive counts.
 //!
-//! Paths with room take turns. Each carries the oldest packet that is not acknowledged and that it has not carried
-//! itself; packets that other paths have delivered are skipped, so that a slow path stays near the head. The throughput
-//! is at most that of the best path; a loss or a delay on one path costs nothing while another delivers.
+//! Paths with room take turns. Each carries the oldest unacknowledged packet that it has not carried itself. Packets
+//! that other paths have delivered are skipped, so that a slow path stays near the head. The throughput is at most that
+//! of the best path. A loss or a delay on one path costs nothing while another path delivers.
 //!
-//! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
+//! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 instead copied each packet at once).
 
 use crate::{Constructor, Fill, Needs, PacketChoice, Pick, Scheduler, SchedulerEntry, SchedulerView};
 

@@ -1,13 +1,13 @@
 //! Round robin: the paths take turns of a fixed number of packets.
 //!
-//! A path that has begun its turn goes on; else one that has not had its turn begins it; when all have had theirs, the
-//! count starts again.
+//! A path that has begun its turn continues it. Otherwise a path that has not had its turn begins. When all have had
+//! theirs, a new round starts.
 //!
-//! `cwnd_limited` = 1 skips a path whose window is full, so that a source which always has data fills every window.
-//! With 0 the turns are strict: data wait for the path whose turn it is.
+//! `cwnd_limited` = 1 skips a path whose window is full, so that a source that always has data fills every window. With
+//! 0 the turns are strict: data wait for the path whose turn it is.
 //!
-//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: where several paths have
-//! not had their turn, the lower index begins (the kernel takes the last of its list).
+//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: if several paths have not
+//! had their turn, the lowest index begins (the kernel takes the last one in its list).
 
 use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
@@ -48,13 +48,13 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Turns of `num_segments` packets; a full path is waited for, or passed over.
+    /// Turns of `num_segments` packets. If `waits_for_cwnd`, data wait for a full path; otherwise it is skipped.
     #[must_use]
     pub fn new(num_segments: u32, waits_for_cwnd: bool) -> Self {
         Self { num_segments: num_segments.max(1), waits_for_cwnd, segments_used: Vec::new() }
     }
 
-    /// The path that carries a packet now; the packet is counted.
+    /// Returns the path that carries a packet now, and counts the packet.
     pub(crate) fn next_path(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         self.segments_used.resize(view.paths.len(), 0);
         let Self { num_segments, waits_for_cwnd, segments_used } = self;

@@ -1,19 +1,20 @@
-//! STMS-like: the slow path sends from further back in the stream, so that its packets arrive when they are due.
+//! STMS-like: the slow path sends packets from further ahead in the stream, so that they arrive just when they are due.
 //!
-//! The fastest path (minimum smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster
-//! ones will have delivered before one on i arrives:
+//! The fastest path (minimum smoothed RTT) sends from the head. A slower path i skips the packets that the faster ones
+//! will have delivered before one on i arrives:
 //!
 //! ```text
 //! gap_i = scale_i * sum over faster j of rate_j * (srtt_i - srtt_j) / 2
 //! ```
 //!
-//! The scale is learned from the data acknowledgements. One packet of path i at a time is a probe: if DATA_ACK passes
-//! it an RTT after it was sent (a deviation later at most), the receiver was waiting for it or had it just in time, and
-//! the scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
+//! The scale is learned from the data acknowledgements. One packet of path i at a time is a probe. If DATA_ACK passes
+//! it within one RTT after it was sent (plus at most one deviation), the receiver was waiting for it or got it just in
+//! time, and the scale grows. If DATA_ACK passes it later, the packet had to wait for those before it, and the scale
+//! shrinks.
 //!
 //! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are
-//! not public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known.
-//! The number of the probe is exact with two paths, an estimate with more.
+//! not public; the rule above is our own. `rate_j` is the recent delivery rate, or the sending rate before that is
+//! known. The number of the probe is exact with two paths, and an estimate with more.
 
 use crate::min_rtt::fastest;
 use crate::{Constructor, Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -46,7 +47,7 @@ pub struct Stms {
     gaps: Vec<Gap>,
     /// `snd_nxt` at the first pick.
     first_snd_nxt: Option<u64>,
-    /// New packets picked since then.
+    /// New packets picked since the first pick.
     sent: u64,
 }
 
@@ -66,13 +67,13 @@ struct Probe {
 }
 
 impl Stms {
-    /// Gaps change by this share.
+    /// `step`: the fraction by which gaps change.
     #[must_use]
     pub fn new(step: f64) -> Self {
         Self { step, gaps: Vec::new(), first_snd_nxt: None, sent: 0 }
     }
 
-    /// Evaluates the probes that were acknowledged.
+    /// Evaluates the probes that have been acknowledged.
     fn update_scales(&mut self, view: &SchedulerView<'_>) {
         self.gaps.resize(view.paths.len(), Gap { scale: 1.0, probe: None });
         for gap in &mut self.gaps {
@@ -82,13 +83,13 @@ impl Stms {
         }
     }
 
-    /// Packets beyond [`SchedulerView::snd_nxt`] that have been sent already.
+    /// Packets beyond [`SchedulerView::snd_nxt`] that have already been sent.
     fn sent_ahead(&mut self, view: &SchedulerView<'_>) -> u64 {
         let first_snd_nxt = *self.first_snd_nxt.get_or_insert(view.snd_nxt);
         self.sent.saturating_sub(view.snd_nxt.saturating_sub(first_snd_nxt))
     }
 
-    /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
+    /// Unsent packets that the faster paths will have delivered before a packet sent on this path now arrives.
     fn gap(&self, view: &SchedulerView<'_>, index: usize, path: &PathView) -> u64 {
         let faster = view.usable_paths().filter(|(_, candidate)| candidate.srtt < path.srtt);
         let bits: f64 =
@@ -111,7 +112,7 @@ impl Stms {
     }
 }
 
-/// Delivery rate of a path, or its pacing rate before that is known.
+/// The delivery rate of a path, or its pacing rate before the delivery rate is known.
 fn rate(path: &PathView) -> Rate {
     if path.delivery_rate.0 > 0 { path.delivery_rate } else { path.pacing_rate }
 }

@@ -1,12 +1,12 @@
-//! Input and decision of a scheduler.
+//! The input and the decision of a scheduler.
 
 use units::{Instant, PathId, Rate, Span};
 
-/// State of a path. A tunnel that measures nothing fills in [`has_room`](Self::has_room) alone.
+/// State of a path. A tunnel without measurements sets [`has_room`](Self::has_room) only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// Whether the path takes a packet now: its congestion window or its send buffer has room, as [`Fill`](crate::Fill)
-    /// says. Such a path is active.
+    /// Whether the path accepts a packet now: its congestion window or its send buffer has room, depending on
+    /// [`Fill`](crate::Fill). Such a path is active.
     pub has_room: bool,
     /// Whether the path is established, and neither failed nor stale.
     pub active: bool,
@@ -14,25 +14,25 @@ pub struct PathView {
     pub backup: bool,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
-    /// Mean deviation of the round-trip time (Linux `rttvar`).
+    /// Mean deviation of the RTT (Linux `rttvar`).
     pub rttvar: Span,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Slow-start threshold, packets; greater than the window in slow start, [`units::INFINITE_SSTHRESH`] in the first
-    /// one.
+    /// Slow-start threshold, packets. It is greater than the window in slow start, and [`units::INFINITE_SSTHRESH`] in
+    /// the first slow start.
     pub ssthresh: u32,
     /// Packets in flight.
     pub in_flight: u32,
-    /// Packets assigned to the path that were not sent yet.
+    /// Packets assigned to the path that have not been sent yet.
     pub queued: u32,
     /// Pacing rate, or Linux's estimate of it from window and smoothed RTT.
     pub pacing_rate: Rate,
-    /// Greatest delivery rate of the latest ten round trips; zero before the first sample.
+    /// Maximum delivery rate of the latest ten RTTs; zero before the first sample.
     pub delivery_rate: Rate,
-    /// Delay of a phantom queue, which drains at a little less than the bandwidth: longer than a burst, it shows a full
-    /// path, even if nothing is queued. `None` where it is not counted.
+    /// Delay of a phantom queue, which drains at slightly less than the bandwidth. If it is longer than a burst, the
+    /// path is full, even if nothing is queued. `None` if there is no phantom queue.
     pub phantom_queue_delay: Option<Span>,
-    /// Memory of the path's send buffer in use, bytes (Linux `sk_wmem_queued`). `None` where it is not counted.
+    /// Memory in use by the path's send buffer, bytes (Linux `sk_wmem_queued`). `None` if it is not counted.
     pub buffered_memory: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl PathView {
         }
     }
 
-    /// Packets in the path's send buffer: in flight, and not sent yet.
+    /// Packets in the path's send buffer: in flight, or not sent yet.
     #[must_use]
     pub fn buffered_packets(&self) -> u32 {
         self.in_flight.saturating_add(self.queued)
@@ -73,29 +73,30 @@ impl PathView {
 /// State of the paths and of the data to send.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
-    /// The present time.
+    /// The current time.
     pub now: Instant,
     /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
     pub packet_bytes: u32,
-    /// Bytes that go to one path together: the next packet, or a fragment of upstream MPTCP's send buffer.
+    /// Bytes that go to one path together: the next packet, or one fragment of upstream MPTCP's send buffer.
     pub fragment_bytes: u32,
     /// All paths, by their [`PathId`].
     pub paths: &'a [PathView],
     /// Sequence number of the oldest packet that has not been sent on any path.
     pub snd_nxt: u64,
-    /// Sequence number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
+    /// Sequence number of the oldest packet that the receiver has not acknowledged at connection level (MPTCP:
+    /// DATA_ACK).
     pub snd_una: u64,
-    /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
+    /// Packets that wait for their first transmission; `u64::MAX` if the source never ends.
     pub unsent_packets: u64,
-    /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. With 0, no
-    /// [`PacketChoice::Next`] leaves.
+    /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. If it is 0, no
+    /// [`PacketChoice::Next`] is sent.
     pub rwnd_left_packets: u64,
-    /// Times that the receive window was full because of a slow path (MPTCP: opportunistic retransmissions).
+    /// Number of times that a slow path caused the receive window to be full (MPTCP: opportunistic retransmissions).
     pub rwnd_stalls: u64,
 }
 
 impl SchedulerView<'_> {
-    /// Paths that a packet may wait for: active ones, backups only while no other path is active.
+    /// Paths for which a packet may wait: active paths, and backups only while no other path is active.
     pub fn usable_paths(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         let paths_by_id = self.paths.iter().enumerate().map(|(index, path)| (PathId(index as u16), path));
@@ -126,11 +127,11 @@ pub struct Pick {
 /// The packet that a path carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketChoice {
-    /// The oldest packet that was sent on no path.
+    /// The oldest packet that has not been sent on any path.
     Next,
-    /// The oldest packet that is not acknowledged and that this path has not carried: a copy, if another path has.
+    /// The oldest unacknowledged packet that this path has not carried; it is a copy if another path has.
     OldestUnacked,
-    /// As `Next`, after skipping this many unsent packets, which other paths will deliver before this one arrives.
+    /// As `Next`, but skips this many unsent packets, which other paths will deliver before this one arrives.
     SkipAhead(u32),
 }
 
@@ -147,7 +148,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::Scheduler;
 
-    /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these have room.
+    /// The paths of the next `count` packets of `bytes`, over unmeasured paths, of which `room` says which have room.
     pub(crate) fn picks<const N: usize>(
         scheduler: &mut dyn Scheduler,
         count: u32,
@@ -160,7 +161,7 @@ pub(crate) mod tests {
         (0..count).filter_map(|_| scheduler.pick(&view).map(|pick| pick.path.0)).collect()
     }
 
-    /// A path with this smoothed RTT in ms and so many packets of its window in flight.
+    /// A path with this smoothed RTT in ms, and `in_flight` packets of its window in flight.
     pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> PathView {
         let srtt = Span::from_millis(srtt);
         let rate = Rate::of(u64::from(window) * 1448, srtt);
@@ -181,7 +182,7 @@ pub(crate) mod tests {
         scheduler.pick(&SchedulerView { paths, ..VIEW })
     }
 
-    /// At most `count` picks, each of which is then in flight.
+    /// At most `count` picks. Each picked packet is then in flight.
     pub(crate) fn pick_all<const N: usize>(
         scheduler: &mut dyn Scheduler,
         count: u32,
@@ -197,7 +198,7 @@ pub(crate) mod tests {
         (0..count).map_while(&mut pick_one).collect()
     }
 
-    /// The registered scheduler of this name with these numbers set.
+    /// The registered scheduler of this name with these parameters.
     pub(crate) fn scheduler_with(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
         let given = given.iter().map(|(key, value)| ((*key).to_owned(), params::ParamValue::Number(*value))).collect();
         crate::find(name).expect("registered").scheduler(&[], 0, &given).expect("right parameters")

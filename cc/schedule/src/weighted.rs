@@ -1,15 +1,16 @@
-//! Weighted round robin by rate: the paths share the packets in proportion to their rates.
+//! Weighted round robin by rate: the paths carry packets in proportion to their rates.
 //!
 //! Each path has a virtual clock, which each of its packets advances by `bytes / rate`. The path whose clock would then
-//! be earliest is picked. Where the scenario gives weights, these are the rates, in Mbit/s; only ratios matter. The
-//! deficit of a path that had no room is at most 64 KiB.
+//! be earliest is picked. If the scenario gives weights, they are the rates in Mbit/s; only ratios matter. The deficit
+//! of a path without room is limited to 64 KiB.
 //!
-//! An endless source fills every window, and what a path carries is what its window allows, whatever the weights say.
-//! With `strict` = 1 data wait for the path whose turn it is: then the shares hold, and the path that is short of its
-//! share limits all. For weights that differ from the windows, use strict; with the rates of the paths, the default
-//! loses no throughput.
+//! An endless source fills every window, so that each path carries what its window allows, whatever the weights. With
+//! `strict` = 1, data wait for the path whose turn it is. The shares then hold, and the path that lags behind its share
+//! limits all. Use `strict` for weights that differ from the windows. With the rates of the paths, the default loses no
+//! throughput.
 //!
-//! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
+//! Source: own rule. The clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), with one path for each
+//! flow.
 
 use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
@@ -33,9 +34,9 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     }),
 };
 
-/// Greatest deficit of a path, bytes.
+/// Maximum deficit of a path, bytes.
 const MAX_DEFICIT: u64 = 65536;
-/// Rate of a path before it has one.
+/// Assumed rate of a path that has none yet.
 const UNKNOWN_RATE: Rate = Rate::from_mbit(1);
 
 /// State of the scheduler.
@@ -47,14 +48,14 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Paths with these weights; a path without one has its rate for a weight.
+    /// Paths with these weights. The weight of a path without one is its rate.
     #[must_use]
     pub fn new(weights: &[u32], strict: bool) -> Self {
         let weights = weights.iter().map(|weight| Rate::from_mbit(u64::from(*weight))).collect();
         Self { weights, strict, clocks: Vec::new() }
     }
 
-    /// Sets the weights, for a driver that steers them; a path without one has its rate for a weight.
+    /// Sets the weights, for a driver that steers them. The weight of a path without one is its rate.
     pub fn set_weights(&mut self, weights: Vec<Rate>) {
         self.weights = weights;
     }

@@ -31,10 +31,10 @@ pub(crate) struct CheckedController {
     inner: Box<dyn Controller>,
     name: &'static str,
     min_cwnd: u32,
-    /// Whether an unfilled window may rise, by the entry's word or as the coupling has path controllers.
+    /// Whether an unfilled window may rise, as the entry says or because the coupling has path controllers.
     raises_unfilled_cwnd: bool,
     reduces_on_loss_after_mark: bool,
-    /// The congestion states of the paths, by their events.
+    /// The congestion states of the paths, derived from their events.
     ca_states: BTreeMap<PathId, CaState>,
     broken: Broken,
 }

@@ -10,8 +10,8 @@ use units::INFINITE_SSTHRESH;
 type ParamMap = BTreeMap<String, ParamValue>;
 type Check = fn(&AlgorithmEntry) -> Result<(), Violation>;
 
-/// Checks the reaction of an algorithm to worked episodes: losses, marks, timeouts, undo, a path that comes up again,
-/// a single path of a coupled one, siblings that are not in use.
+/// Checks the reaction of an algorithm to worked episodes: losses, marks, timeouts, undo, and a path that comes up
+/// again. They include a coupled algorithm with a single path, and siblings that are not in use.
 #[must_use]
 pub fn check_episodes(entry: &AlgorithmEntry) -> Vec<Violation> {
     let checks: [Check; 8] = [
@@ -152,11 +152,11 @@ fn single_path(entry: &AlgorithmEntry) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The decisions for the first of three paths in a worked sequence; the others are up without RTT if `others_up`, or
-/// else down.
+/// The decisions for the first of three paths in a worked sequence. The other paths are up without an RTT if
+/// `others_up`, and down otherwise.
 ///
 /// # Errors
-/// An invariant is violated.
+/// An invariant does not hold.
 pub fn single_path_decisions(
     entry: &AlgorithmEntry,
     given: &ParamMap,

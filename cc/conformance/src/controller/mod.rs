@@ -13,8 +13,8 @@ pub use sender::Action;
 use crate::Violation;
 use control::AlgorithmEntry;
 
-/// Every rule: [`check_description`], [`check_episodes`], and [`check_actions`] for random actions, cut down to those
-/// that break a rule. One violation a rule at most.
+/// Checks every rule: [`check_description`], [`check_episodes`], and [`check_actions`] for random actions. A sequence
+/// of actions that breaks a rule is shortened. There is at most one violation per rule.
 #[must_use]
 pub fn check(entry: &AlgorithmEntry) -> Vec<Violation> {
     let mut violations = check_description(entry);
@@ -25,7 +25,7 @@ pub fn check(entry: &AlgorithmEntry) -> Vec<Violation> {
     violations
 }
 
-/// Title, source and the description of each parameter are there.
+/// Checks that the title, the source and the description of each parameter exist.
 #[must_use]
 pub fn check_description(entry: &AlgorithmEntry) -> Vec<Violation> {
     let texts = [("title", entry.title), ("source", entry.source)];

@@ -6,17 +6,17 @@ use control::{AlgorithmEntry, Decision, ParamKind, ParamValue};
 use std::collections::BTreeMap;
 use units::RngStream;
 
-/// Sequences that [`check`] draws, and the length of the longest.
+/// Number of sequences that [`check`] draws, and the length of the longest.
 const SEQUENCES: u64 = 48;
 const MAX_ACTIONS: u64 = 300;
-/// Sequences that are tried to shorten one that breaks a rule.
+/// Maximum number of attempts to shorten a sequence that breaks a rule.
 const MAX_SHORTENINGS: usize = 600;
 
 type Actions = Vec<(usize, Action)>;
 type ParamMap = BTreeMap<String, ParamValue>;
 
-/// Checks the invariants of an algorithm under these actions, and that it is deterministic, with its defaults and with
-/// each choice of the parameters `path` and `steps`.
+/// Checks the invariants and the determinism of an algorithm under these actions, with its defaults and with each
+/// choice of the parameters `path` and `steps`.
 ///
 /// # Errors
 /// The first violation.
@@ -48,13 +48,13 @@ fn check_variant(entry: &AlgorithmEntry, given: &ParamMap, actions: &[(usize, Ac
     })
 }
 
-/// The decisions after each action; [`Sender`] checks the invariants.
+/// Returns the decisions after each action; [`Sender`] checks the invariants.
 fn run(entry: &AlgorithmEntry, given: &ParamMap, actions: &[(usize, Action)]) -> Result<Vec<Decision>, Violation> {
     let mut sender = Sender::new(entry, given)?;
     actions.iter().map(|&(path, action)| sender.apply(path, action).map(|()| sender.decision(path))).collect()
 }
 
-/// The defaults, and each choice of `path` and `steps`.
+/// The default parameters, and each choice of `path` and `steps`.
 fn variants(entry: &AlgorithmEntry) -> Vec<ParamMap> {
     let parameters = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
     let choices = parameters.filter_map(|parameter| match parameter.kind {
@@ -66,7 +66,7 @@ fn variants(entry: &AlgorithmEntry) -> Vec<ParamMap> {
     std::iter::once(ParamMap::new()).chain(variants).collect()
 }
 
-/// Leaves out actions as long as the same rule is broken without them.
+/// Leaves out actions while the same rule remains broken.
 fn shortened(
     mut actions: Actions,
     mut violation: Violation,

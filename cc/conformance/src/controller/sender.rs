@@ -10,10 +10,10 @@ use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender, S
 use transport::recovery::SendSnapshot;
 use units::{Instant, PathId, RngStream, Span};
 
-/// An action on a path. Counts are clamped to the possible.
+/// An action on a path. Counts are clamped to the possible range.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
-    /// Sends up to this many packets, as the window allows; lost ones first.
+    /// Sends up to this many packets, as the window allows; lost packets first.
     Send(u32),
     /// One acknowledgement.
     Ack {
@@ -34,9 +34,9 @@ pub enum Action {
     SpuriousLoss,
     /// A tail-loss probe repaired a loss.
     TlpRecovery,
-    /// The application left the window unused but for so many packets.
+    /// The application leaves the window unused but for this many packets.
     ApplicationLimited(u32),
-    /// The payload of a packet changes to so many bytes.
+    /// The payload of a packet changes to this many bytes.
     Mss(u32),
     /// Milliseconds pass.
     Wait(u64),
@@ -72,7 +72,7 @@ struct Path {
     in_flight: u32,
     lost: u32,
     sacked: u32,
-    /// Send snapshot of the newest packet.
+    /// The send snapshot of the newest packet.
     snapshot: SendSnapshot,
     may_undo: bool,
 }
@@ -122,7 +122,7 @@ const PATH: PathInfo = PathInfo {
 };
 
 impl Sender {
-    /// A sender whose paths come up, of an algorithm with these parameters.
+    /// A sender whose paths come up, for an algorithm with these parameters.
     pub(crate) fn new(entry: &AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Result<Self, Violation> {
         let broken = Broken::default();
         let controller = Box::new(CheckedController::new(entry, given, &broken)?);
@@ -134,12 +134,13 @@ impl Sender {
         Ok(sender)
     }
 
-    /// The path comes up, for the first time or again, with the same random stream, so that runs can be compared.
+    /// Brings the path up, for the first time or again. The random stream is the same each time, so that runs can be
+    /// compared.
     pub(crate) fn bring_up(&mut self, path: usize) -> Result<(), Violation> {
         self.bring_up_with(path, PATH.rtt)
     }
 
-    /// As [`Sender::bring_up`], with a handshake's round-trip time.
+    /// As [`Sender::bring_up`], with the RTT of a handshake.
     pub(crate) fn bring_up_with(&mut self, path: usize, rtt: Option<Span>) -> Result<(), Violation> {
         self.checked(|sender| sender.start(path, rtt))
     }
@@ -150,13 +151,13 @@ impl Sender {
         self.paths[path].sender.start(self.now, PathInfo { rtt, ..PATH }, &mut self.controller);
     }
 
-    /// Goes on at this time after the start, with the random stream as at the start.
+    /// Continues at this time after the start, with the random stream as at the start.
     pub(crate) fn continue_at(&mut self, time: Span) {
         self.controller.rng = RngStream::named(1, "controller");
         self.now = self.now.max(Instant::ZERO + time);
     }
 
-    /// Calls `act`; gives the rule that was broken in it.
+    /// Calls `act` and returns the rule that it broke, if any.
     fn checked(&mut self, act: impl FnOnce(&mut Self)) -> Result<(), Violation> {
         let result = crate::panics::caught(|| {
             act(self);
@@ -169,13 +170,13 @@ impl Sender {
         self.paths[path].sender.decision()
     }
 
-    /// A violation of `rule` after all that was applied.
+    /// A violation of `rule` after the actions so far.
     pub(crate) fn violation(&self, rule: &'static str, message: String) -> Violation {
         let steps = self.steps.iter().map(|(path, action)| format!("path {path}: {action}")).collect();
         Violation { rule, message, steps }
     }
 
-    /// Does `action` on a path.
+    /// Carries out `action` on a path.
     pub(crate) fn apply(&mut self, path: usize, action: Action) -> Result<(), Violation> {
         self.steps.push((path, action));
         if let Action::Wait(millis) = action {
@@ -274,7 +275,7 @@ impl Path {
         }
     }
 
-    /// Loss, mark or local drop: an episode begins, unless a more severe one is under way.
+    /// Reports a loss, mark or local drop: an episode begins, unless a more severe one is in progress.
     fn on_congestion(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
         let ca_state = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
         let begins = self.sender.ca_state() < ca_state;

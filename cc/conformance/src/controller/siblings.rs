@@ -1,4 +1,4 @@
-//! Siblings that are not in use: RFC 6356 couples the subflows over which a connection sends.
+//! Siblings that are not in use: RFC 6356 couples only the subflows over which a connection sends.
 
 use super::{Action, sender::Sender};
 use crate::Violation;
@@ -6,22 +6,22 @@ use control::{AlgorithmEntry, Decision};
 use std::collections::BTreeMap;
 use units::Span;
 
-/// What a sibling did before it was left alone.
+/// The history of a sibling before it goes out of use.
 struct Past {
     what: String,
     handshake_rtt: Option<Span>,
     actions: Vec<Action>,
 }
 
-/// When the first path begins to send, whatever the sibling's past.
+/// When the first path begins to send, whatever the sibling's history.
 const START: Span = Span::from_secs(10);
-/// Longer than any retransmission timeout here.
+/// A wait longer than any retransmission timeout here.
 const LONG: Action = Action::Wait(5_000);
 
-/// A path's decisions are the same with siblings that are backups, idle or stalled as alone.
+/// Checks that a path's decisions do not depend on siblings that are backups, idle or stalled.
 pub(super) fn unused_siblings(entry: &AlgorithmEntry) -> Result<(), Violation> {
     let alone = decisions(entry, &Past { what: String::new(), handshake_rtt: None, actions: Vec::new() })?.1;
-    // A short RTT slows the others down most in some algorithms, a large window in others.
+    // In some algorithms a short RTT slows the others down most, in others a large window does.
     for past in [2, 50].into_iter().flat_map(pasts) {
         let (sender, beside) = decisions(entry, &past)?;
         if let Some((found, wanted)) = beside.iter().zip(&alone).find(|(found, wanted)| found != wanted) {
@@ -32,7 +32,7 @@ pub(super) fn unused_siblings(entry: &AlgorithmEntry) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Siblings with an RTT of so many milliseconds.
+/// Histories of a sibling with an RTT of `rtt_ms` milliseconds.
 fn pasts(rtt_ms: u64) -> [Past; 3] {
     let past = |what: &str, end: &[Action]| Past {
         what: format!("{what}, with an RTT of {rtt_ms} ms"),
@@ -51,8 +51,8 @@ fn pasts(rtt_ms: u64) -> [Past; 3] {
     ]
 }
 
-/// The decisions for the first path after the second one's past: slow start, then congestion avoidance with a filled window
-/// after each of several faults, without a queue and with one.
+/// The decisions for the first path after the second one's history. The first path does slow start, then congestion
+/// avoidance with a filled window after each of several faults, without a queue and with one.
 fn decisions(entry: &AlgorithmEntry, past: &Past) -> Result<(Sender, Vec<Decision>), Violation> {
     let mut sender = Sender::new(entry, &BTreeMap::new())?;
     sender.bring_up_with(1, past.handshake_rtt)?;
@@ -74,8 +74,8 @@ fn ack(acked: u32, lost: u32, rtt_ms: u64) -> Action {
     Action::Ack { acked, lost, rtt_us: 1000 * rtt_ms }
 }
 
-/// Rounds in which all is sent that the window allows, and acknowledged after `wait_ms`, in three acknowledgements: wVegas
-/// takes a round with less for none.
+/// Rounds that send as much as the window allows and are acknowledged after `wait_ms`. Each has three acknowledgements,
+/// because wVegas ignores a round with fewer.
 fn rounds(count: usize, wait_ms: u64, rtt_ms: u64) -> impl Iterator<Item = Action> {
     let acks = [2, 2, 1000].map(|acked| ack(acked, 0, rtt_ms));
     let round = [Action::Send(1000), Action::Wait(wait_ms)].into_iter().chain(acks);

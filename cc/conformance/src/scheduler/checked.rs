@@ -9,17 +9,17 @@ pub struct CheckedScheduler {
     name: &'static str,
     fill: Fill,
     instances: [Box<dyn Scheduler>; 2],
-    /// Whether the latest pick was to wait: the sender has changed the view since.
+    /// Whether the latest pick was to wait. The sender has changed the view since then.
     has_waited: bool,
-    /// Is told of a violation, and ends the run.
+    /// Called with a violation; it ends the run.
     on_violation: fn(Violation) -> !,
 }
 
 impl CheckedScheduler {
-    /// Instances with default parameters.
+    /// Two instances with default parameters.
     ///
     /// # Errors
-    /// A default is not allowed.
+    /// A default value is not allowed.
     pub fn new(entry: &SchedulerEntry, on_violation: fn(Violation) -> !) -> Result<Self, Violation> {
         let instances = [super::instance(entry, &[])?, super::instance(entry, &[])?];
         Ok(Self { name: entry.name, fill: entry.fill, instances, has_waited: true, on_violation })

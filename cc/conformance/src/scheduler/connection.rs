@@ -13,13 +13,14 @@ use transport::mptcp::{
 use transport::tcp::{receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
 use units::{Instant, RngStream, Span};
 
-/// Packets of data of a connection.
+/// Number of data packets of a connection.
 const PACKETS: u64 = 400;
-/// Virtual time in which all data has arrived, with the retransmission timeouts of many lost packets in a row.
+/// Virtual time within which all data must arrive. It allows for the retransmission timeouts of many lost packets in a
+/// row.
 const LIMIT: Span = Span::from_secs(3600);
 const MSS: u32 = 1000;
 
-/// A packet's way.
+/// One direction of a path that a packet takes.
 #[derive(Debug)]
 struct Path {
     delay: Span,
@@ -27,9 +28,9 @@ struct Path {
     loss: f64,
     duplication: f64,
     jitter: f64,
-    /// Start and end of the time without any delivery.
+    /// Start and end of the outage, during which nothing is delivered.
     outage: (Instant, Instant),
-    /// Time at which the bottleneck has sent all queued packets.
+    /// Time at which the bottleneck has sent all its queued packets.
     idle_at: Instant,
 }
 
@@ -38,7 +39,7 @@ enum Packet {
     Ack(Ack),
 }
 
-/// The connection and the packets under way, by their arrival.
+/// The connection and the packets in transit, by arrival time.
 struct Connection {
     sender: Sender,
     receiver: Receiver,
@@ -49,7 +50,7 @@ struct Connection {
     rng: RngStream,
 }
 
-/// Runs the connection of this seed.
+/// Runs the connection for this seed.
 pub(super) fn check(entry: &SchedulerEntry, seed: u64) -> Result<(), Violation> {
     let mut rng = RngStream::named(seed, "conformance");
     let paths: Vec<Path> = (0..1 + rng.below(4)).map(|index| Path::random(&mut rng, index == 0)).collect();
@@ -121,7 +122,7 @@ impl Path {
         Self { delay, transmission, loss, duplication, jitter, outage, idle_at: Instant::ZERO }
     }
 
-    /// When the copies of a packet of this transmission time arrive.
+    /// The arrival times of the copies of a packet with this transmission time.
     fn arrivals(&mut self, now: Instant, transmission: Span, rng: &mut RngStream) -> Vec<Instant> {
         if (self.outage.0..self.outage.1).contains(&now) {
             return Vec::new();
@@ -203,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// Handles the packet that arrives now, or else the timers.
+    /// Handles the packet that arrives now, or otherwise the timers.
     fn advance(&mut self, timer: Instant) {
         let arrived = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now).map(OccupiedEntry::remove);
         match arrived {

@@ -9,12 +9,13 @@ pub use checked::CheckedScheduler;
 use crate::Violation;
 use schedule::{Needs, SchedulerEntry};
 
-/// Connections that [`check`] draws.
+/// Number of connections that [`check`] draws.
 const CONNECTIONS: u64 = 48;
 
-/// Every rule: descriptions; over random MPTCP connections, whose paths lose, delay and duplicate packets, fail, join
-/// late and leave, only picks that the sender can carry out, and all data arrives; the paths of a tunnel without
-/// measurements are all used, if the scheduler needs none. The first violation of each kind of check.
+/// Checks every rule: descriptions, and random MPTCP connections whose paths lose, delay and duplicate packets, fail,
+/// join late and leave. Every pick must be one that the sender can carry out, and all data must arrive. A scheduler
+/// that needs no measurements must use all paths of a tunnel without measurements. Returns the first violation of each
+/// kind of check.
 #[must_use]
 pub fn check(entry: &SchedulerEntry) -> Vec<Violation> {
     let mut violations: Vec<Violation> = describe(entry).err().into_iter().collect();

@@ -1,4 +1,4 @@
-//! A tunnel that measures nothing.
+//! A tunnel without measurements.
 
 use super::instance;
 use crate::Violation;
@@ -6,7 +6,7 @@ use schedule::{PathView, SchedulerEntry, SchedulerView};
 use std::collections::BTreeSet;
 use units::Instant;
 
-/// Checks that all of three paths with room are used in thirty packets, with weights and without.
+/// Checks that thirty packets use all of three paths with room, with weights and without.
 pub(super) fn check(entry: &SchedulerEntry) -> Result<(), Violation> {
     let violation = |message| {
         Err(Violation { rule: "it uses every path of a tunnel that measures nothing", message, steps: Vec::new() })

@@ -1,24 +1,26 @@
-//! Careful Resume: a flow that knows the window and RTT of an earlier one on this path soon sends at half that window.
+//! Careful Resume: a flow that knows the window and RTT of an earlier flow on its path soon sends at half that window.
 //!
-//! - *Reconnaissance*: the algorithm's own slow start, until the initial window is acknowledged without congestion, at an
-//!   RTT above half and at most ten times the saved one, and while the window limits the sender.
-//! - *Unvalidated*: the window is half the saved one, paced over the present RTT; until it is in flight, one of its packets
-//!   is acknowledged or an RTT has passed. Then the window becomes what is in flight (what has proved itself, if the
-//!   application sent no more than that: the algorithm goes on from there).
-//! - *Validating*: the algorithm's own increase, until all these packets are acknowledged; then the algorithm goes on.
-//! - *Safe Retreat*, on congestion or an RTT too short in these two phases: the window is half of what has proved itself
-//!   (PipeSize) and stays, until all these packets are acknowledged or repaired; the threshold is then half of PipeSize.
+//! - *Reconnaissance*: the algorithm's own slow start, until the initial window is acknowledged without congestion, at
+//!   an RTT above half and at most ten times the saved one, and while the window limits the sender.
+//! - *Unvalidated*: the window is half the saved one, paced over the current RTT. The phase lasts until that window is
+//!   in flight, one of its packets is acknowledged, or an RTT has passed. Then the window becomes the packets in
+//!   flight. If the application sent no more than the validated packets, the window becomes these, and the algorithm
+//!   continues from there.
+//! - *Validating*: the algorithm's own increase, until all these packets are acknowledged; then the algorithm
+//!   continues.
+//! - *Safe Retreat*, on congestion or an RTT that is too short in these two phases: the window is half of the validated
+//!   packets (PipeSize) until all these packets are acknowledged or repaired; the threshold is then half of PipeSize.
 //!
-//! A timeout ends it in every phase. Then, and before, all is the algorithm's own.
+//! A timeout ends Careful Resume in every phase. Before and afterwards, only the algorithm acts.
 //!
-//! Source: RFC 9959, appendices A and B from the RFC, sections 3.1 to 3.6 from its last draft that could be had
-//! (draft-ietf-tsvwg-careful-resume-24, whose appendices are the same). Not modelled: who saves and forgets the values
-//! (Observing, Lifetime, Remote Endpoint), as a scenario gives them; a `max_jump`, as it would be another bound on the same
-//! number. PipeSize counts what was in flight when the window was raised and then every unvalidated packet that is
-//! acknowledged without having been sent again, which gives the 63 packets of appendix B.4; the 120 packets at that
-//! example's end leave the former out, and the rule of section 3 could be read as counting it twice. Where that example
-//! keeps the window at the initial one or more in Safe Retreat, the rule does not, and this neither (it keeps two packets).
-//! What has been sent is looked at with each acknowledgement, not with each packet.
+//! Source: RFC 9959, appendices A and B from the RFC, sections 3.1 to 3.6 from its last available draft
+//! (draft-ietf-tsvwg-careful-resume-24, whose appendices are the same). Not modelled: saving and forgetting the values
+//! (Observing, Lifetime, Remote Endpoint), because a scenario gives them; and `max_jump`, because it would be another
+//! bound on the same number. PipeSize counts the packets in flight when the window was raised, and then every
+//! unvalidated packet that is acknowledged without a retransmission. This gives the 63 packets of appendix B.4. The 120
+//! packets at that example's end leave out the former, and the rule of section 3 could be read as counting it twice.
+//! The example keeps at least the initial window in Safe Retreat; the rule does not, and neither does this code (it
+//! keeps two packets). The sent packets are checked at each acknowledgement, not at each packet.
 
 use super::{CongestionOps, CwndController, CwndState};
 use crate::{AckSample, Cause, Context, Decision, ParamError, ParamKind, Parameter, Params, PathController, PathEvent};
@@ -39,15 +41,15 @@ pub const SAVED_RTT: Parameter = Parameter {
     kind: ParamKind::Number { default: 0.0, min: 0.0, max: 60_000.0 },
 };
 
-/// An RTT above so many times the saved one shows another path.
+/// An RTT above this multiple of the saved one shows a different path.
 const MAX_RTT_FACTOR: u64 = 10;
 /// Minimum window, packets.
 const MIN_CWND: u32 = 2;
 
-/// Checks that both values or none are given, for an algorithm's registration.
+/// Checks that both values or neither are given, for an algorithm's registration.
 ///
 /// # Errors
-/// One without the other.
+/// One value is given without the other.
 pub fn check(params: &Params) -> Result<(), ParamError> {
     let given = |parameter: Parameter| params.number(parameter.name) > 0.0;
     let (key, missing) = match (given(SAVED_CWND), given(SAVED_RTT)) {
@@ -58,7 +60,7 @@ pub fn check(params: &Params) -> Result<(), ParamError> {
     Err(ParamError { key: key.to_owned(), message: format!("`{key}` needs `{missing}` of the same earlier flow") })
 }
 
-/// The controller of one path from `ops`; with Careful Resume, if a window is saved.
+/// The controller of one path from `ops`; with Careful Resume if a window is saved.
 pub fn boxed<O: CongestionOps + 'static>(ops: O, params: &Params) -> Box<dyn PathController> {
     let saved_cwnd = params.number(SAVED_CWND.name) as u32;
     if saved_cwnd == 0 {
@@ -87,7 +89,7 @@ enum Phase {
     Normal,
 }
 
-/// When the last unvalidated packet had been sent.
+/// State when the last unvalidated packet had been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct End {
     /// The number of the next packet.
@@ -102,12 +104,12 @@ impl End {
     }
 }
 
-/// PipeSize: what the path has carried.
+/// PipeSize: the packets that the path has carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pipe {
-    /// In flight when the window was raised.
+    /// Packets in flight when the window was raised.
     flight_size: u32,
-    /// Acknowledged since, of what was sent until the last unvalidated packet.
+    /// Packets acknowledged since then, up to the last unvalidated packet.
     acked: u32,
 }
 
@@ -116,8 +118,8 @@ impl Pipe {
         self.flight_size.max(self.acked)
     }
 
-    /// With the packets of this acknowledgement, if the newest of them was sent before `end`: a packet that was sent
-    /// again was not.
+    /// Adds the packets of this acknowledgement, if the newest of them was sent before `end`. A retransmitted packet
+    /// was not.
     fn with(self, sample: &AckSample, end: Option<End>) -> Self {
         let counts = match (end, sample.rate_sample) {
             (Some(end), Some(rate_sample)) => rate_sample.prior_delivered < end.delivered,
@@ -141,7 +143,7 @@ impl<O: CongestionOps + 'static> CarefulResume<O> {
         rtt <= self.saved_rtt / 2
     }
 
-    /// After the algorithm has handled an acknowledgement, with which it came to this window from `cwnd_before`.
+    /// Called after the algorithm has handled an acknowledgement, which changed its window from `cwnd_before`.
     fn on_ack(&mut self, sample: &AckSample, cwnd_before: u32, now: Instant) {
         self.phase = match self.phase {
             Phase::Reconnaissance { min_rtt } => {
@@ -194,7 +196,7 @@ impl<O: CongestionOps + 'static> CarefulResume<O> {
         }
     }
 
-    /// What follows when the unvalidated packets are sent.
+    /// The phase after the unvalidated packets have been sent.
     fn end_unvalidated(&mut self, pipe: Pipe, sample: &AckSample) -> Phase {
         let state = self.controller.state_mut();
         if sample.in_flight < state.initial_window || sample.in_flight <= pipe.size() {
@@ -222,7 +224,7 @@ impl<O: CongestionOps + 'static> CarefulResume<O> {
         Phase::Normal
     }
 
-    /// After the algorithm has handled a sign of congestion.
+    /// Called after the algorithm has handled a sign of congestion.
     fn on_congestion(&mut self, cause: Cause) {
         self.phase = match self.phase {
             _ if cause == Cause::Timeout => Phase::Normal,
@@ -242,7 +244,7 @@ impl<O: CongestionOps + 'static> PathController for CarefulResume<O> {
         let cwnd_before = self.controller.state().cwnd;
         self.controller.on_event(event, cx);
         match event {
-            // Saved values are for one use.
+            // Saved values are used once.
             PathEvent::PathUp(path) => {
                 self.phase = match self.phase {
                     Phase::Reconnaissance { .. } => Phase::Reconnaissance { min_rtt: path.rtt.unwrap_or(Span::MAX) },

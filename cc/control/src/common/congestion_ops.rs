@@ -13,8 +13,8 @@ pub trait CongestionOps: Debug + Send {
     /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 
-    /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not
-    /// called during a reduction, nor while the sender does not fill the window, unless the algorithm
+    /// Handles an acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`).
+    /// Not called during a reduction, nor while the sender does not fill the window, unless the algorithm
     /// [ignores](CongestionOps::ignores_cwnd_limited) that.
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>);
 
@@ -27,29 +27,30 @@ pub trait CongestionOps: Debug + Send {
         false
     }
 
-    /// Every acknowledgement, before it ends a reduction or begins one (Linux `in_ack_event`).
+    /// Called for every acknowledgement, before it ends or begins a reduction (Linux `in_ack_event`).
     fn in_ack_event(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {}
 
-    /// Every acknowledgement, before it ends a reduction or begins one (Linux `pkts_acked`).
+    /// Called for every acknowledgement, before it ends or begins a reduction (Linux `pkts_acked`).
     fn pkts_acked(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {}
 
-    /// Every acknowledgement, after it has ended a reduction or begun one, before it changes the window otherwise.
+    /// Called for every acknowledgement, after it has ended or begun a reduction and before it otherwise changes the
+    /// window.
     fn on_ack(&mut self, _state: &mut CwndState, _sample: &AckSample, _cx: &mut Context<'_>) {}
 
-    /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`]
-    /// again.
+    /// The sender's state changes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports
+    /// [`CaState::Loss`] again.
     fn set_state(&mut self, _state: &mut CwndState, _next: CaState, _cx: &mut Context<'_>) {}
 
-    /// A timeout that reduces: the threshold is set, the window not yet (Linux `CA_EVENT_LOSS`).
+    /// Handles a timeout that reduces: the threshold is already set, the window is not (Linux `CA_EVENT_LOSS`).
     fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
     /// A reduction is over and the window is the threshold (Linux `CA_EVENT_COMPLETE_CWR`).
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
-    /// First packet after nothing was in flight for `idle` (Linux `CA_EVENT_TX_START`).
+    /// First packet after `idle` without packets in flight (Linux `CA_EVENT_TX_START`).
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {}
 
-    /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
+    /// The path was idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
     /// Minimum window of rate halving (Linux before 3.2: `min_cwnd`).
@@ -82,13 +83,13 @@ impl<O: CongestionOps + 'static> CwndController<O> {
         Self { state: CwndState::default(), ops }
     }
 
-    /// The window and what goes with it.
+    /// The window and its state.
     #[must_use]
     pub fn state(&self) -> &CwndState {
         &self.state
     }
 
-    /// The window, for a policy that steers it from outside.
+    /// The window, for a policy that controls it from outside.
     pub fn state_mut(&mut self) -> &mut CwndState {
         &mut self.state
     }
@@ -147,8 +148,8 @@ impl CwndState {
         self.ca_state = ca_state;
     }
 
-    /// Begins or continues a reduction. The acknowledgement that found the loss lowers the window by its sample. A timer has
-    /// none: its reduction counts one packet as delivered, which lets the first retransmission leave (Linux
+    /// Begins or continues a reduction. If an acknowledgement found the loss, its sample lowers the window. A timer has
+    /// no sample: its reduction counts one packet as delivered, so that the first retransmission can leave (Linux
     /// `tcp_rack_reo_timeout`).
     fn on_loss(&mut self, ops: &mut impl CongestionOps, in_flight: u32, by_timer: bool, cx: &mut Context<'_>) {
         let prior_ssthresh = if self.in_cwnd_reduction() { 0 } else { self.current_ssthresh() };
@@ -159,7 +160,7 @@ impl CwndState {
         }
     }
 
-    /// Sets the threshold, once an episode; [`CwndState::reduce_cwnd`] lowers the window.
+    /// Sets the threshold, once per episode; [`CwndState::reduce_cwnd`] lowers the window.
     fn on_congestion(
         &mut self,
         ops: &mut impl CongestionOps,
@@ -172,8 +173,8 @@ impl CwndState {
         match cause {
             Cause::Timeout => self.on_timeout(ops, reduce_cwnd, in_flight, cx),
             Cause::Loss => self.on_loss(ops, in_flight, by_timer, cx),
-            // Without a loss it is never spurious: one reduction a window, and none of that window is undone. That the state
-            // Loss has ended shows only now.
+            // Without a loss, a reduction is never spurious. There is one reduction per window, and none of that window
+            // is undone. That the state Loss has ended is known only now.
             Cause::EcnMark | Cause::LocalDrop | Cause::Requested
                 if self.ca_state < CaState::Cwr || self.ca_state == CaState::Loss && reduce_cwnd =>
             {
@@ -231,8 +232,8 @@ impl CwndState {
         self.end_episode(ops, cx);
     }
 
-    /// Returns to the open state before the acknowledgement's own event, as that acknowledgement may begin the next
-    /// episode.
+    /// Returns to the open state before the acknowledgement's own event, because that acknowledgement may begin the
+    /// next episode.
     fn end_episode(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
         if self.ca_state >= CaState::Cwr {
             self.set_state(ops, CaState::Open, cx);
@@ -241,7 +242,7 @@ impl CwndState {
 
     #[inline(always)]
     fn on_progress(&mut self, ops: &mut impl CongestionOps, progress: &AckProgress, cx: &mut Context<'_>) {
-        // Of a window update with nothing outstanding no sample follows.
+        // A window update with nothing outstanding is not followed by a sample.
         self.has_progress = progress.acked + progress.pkts_acked > 0 || progress.snd_una < progress.snd_nxt;
         ops.pkts_acked(self, progress, cx);
         ops.in_ack_event(self, progress, cx);

@@ -1,8 +1,8 @@
-//! The controller of the paths of a connection, from a [`Coupling`].
+//! The controller of a connection's paths, from a [`Coupling`].
 //!
-//! Every event moves a path's window by the same steps as any single window ([`super::CwndController`]): slow start,
-//! one reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
-//! siblings are not active (not up, not in use, or without an RTT sample) is Reno.
+//! Every event changes a path's window by the same steps as any single window ([`super::CwndController`]). Slow start,
+//! one reduction per round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
+//! siblings are not active (not up, not in use, or without an RTT sample) uses Reno.
 //!
 //! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
@@ -14,8 +14,8 @@ use crate::{AckProgress, AckSample, CaState, Context, Controller, Decision, Path
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
 
-/// The operations of a coupled window-based algorithm. State of the group belongs in `self`, state of one path in its
-/// [`Coupling::PathState`], which is reset when the path comes up.
+/// The operations of a coupled window-based algorithm. State of the group belongs in `self`. State of one path belongs
+/// in its [`Coupling::PathState`], which is reset when the path comes up.
 pub trait Coupling: Debug + Send {
     /// State of one path.
     type PathState: Debug + Default + Send;
@@ -29,8 +29,8 @@ pub trait Coupling: Debug + Send {
         group.own_subflow().cwnd / 2.0
     }
 
-    /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a
-    /// path alone; else slow start, then [`Coupling::increase`] for the rest of the packets.
+    /// Handles an acknowledgement that may raise the own window; `acked` packets were newly delivered. The default is
+    /// Reno for a path alone. Otherwise it is slow start, then [`Coupling::increase`] for the remaining packets.
     fn cong_avoid(
         &mut self,
         group: &mut SubflowGroup<'_, Self::PathState>,
@@ -45,7 +45,7 @@ pub trait Coupling: Debug + Send {
         group.cong_avoid(state, acked, increase);
     }
 
-    /// Whether the window also moves while the sender does not fill it.
+    /// Whether the window also changes while the sender does not fill it.
     fn ignores_cwnd_limited(&self) -> bool {
         false
     }
@@ -53,13 +53,13 @@ pub trait Coupling: Debug + Send {
     /// The own path came up; its window is the initial one.
     fn init(&mut self, _paths: &mut SubflowGroup<'_, Self::PathState>, _state: &mut CwndState) {}
 
-    /// Every acknowledgement, before state and window change.
+    /// Called for every acknowledgement, before state and window change.
     fn pkts_acked(&mut self, _path_state: &mut Self::PathState, _progress: &AckProgress) {}
 
-    /// The own window is about to be reduced: once an episode, alone or not.
+    /// The own window is about to be reduced. Called once per episode, alone or not.
     fn on_congestion(&mut self, _path_state: &mut Self::PathState) {}
 
-    /// The own sender goes into state `next`; every timeout reports [`CaState::Loss`] again.
+    /// The own sender changes to state `next`. Every timeout reports [`CaState::Loss`] again.
     fn set_state(&mut self, _path_state: &mut Self::PathState, _next: CaState) {}
 
     /// The own path was idle for longer than its retransmission timeout.
@@ -77,7 +77,7 @@ pub struct CoupledController<C: Coupling> {
 }
 
 impl<C: Coupling> CoupledController<C> {
-    /// The coupled windows without controllers of the paths.
+    /// The coupled windows, without controllers of the paths.
     pub fn new(coupling: C) -> Self {
         Self {
             coupling,
@@ -88,14 +88,14 @@ impl<C: Coupling> CoupledController<C> {
         }
     }
 
-    /// The coupled windows with a controller of each path from `construct` (`path_controllers.rs` documents how they
+    /// The coupled windows, with a controller from `construct` for each path (`path_controllers.rs` documents how they
     /// combine).
     #[must_use]
     pub fn with_path_controllers(self, construct: fn() -> Box<dyn PathController>) -> Self {
         Self { path_controllers: PathControllers::new(construct), ..self }
     }
 
-    /// Finds out which siblings are active at an event of the own path, which is in use.
+    /// Determines which siblings are active at an event of the own path, which is in use.
     fn find_active(&mut self, own_index: usize, now: Instant) {
         for (index, (subflow, usage)) in self.subflows.iter_mut().zip(&self.usages).enumerate() {
             subflow.in_use = subflow.up && (index == own_index || usage.is_in_use(now));
@@ -125,7 +125,7 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
             path_controller_allows_more: self.path_controllers.allows_more(own_index, state),
             has_path_controllers: !self.path_controllers.is_absent(),
         };
-        // What a path's controller holds back is no idling of the application.
+        // Data that a path's controller holds back does not count as idle time of the application.
         let is_ignored =
             matches!(event, PathEvent::ApplicationLimited { .. } | PathEvent::IdleRestart { app_limited: false, .. });
         if !(ops.has_path_controllers && is_ignored) {
@@ -146,7 +146,7 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
 }
 
 impl<M: Default> SubflowView<M> {
-    /// Updates what the siblings see until the path's next event.
+    /// Updates the siblings' view of this path, which holds until the path's next event.
     fn update(&mut self, event: &PathEvent, state: &CwndState) {
         self.up &= !matches!(event, PathEvent::PathDown);
         self.cwnd = f64::from(if state.in_cwnd_reduction() { state.ssthresh } else { state.cwnd });
@@ -154,7 +154,7 @@ impl<M: Default> SubflowView<M> {
     }
 }
 
-/// The operations of one path of a coupling, for the time of one event.
+/// The operations of one path of a coupling, for the duration of one event.
 #[derive(Debug)]
 struct CoupledOps<'a, C: Coupling> {
     coupling: &'a mut C,
@@ -168,7 +168,7 @@ impl<C: Coupling> CoupledOps<'_, C> {
         &mut self.group.subflows[self.group.own_index]
     }
 
-    /// Whether the coupled window is what limits the sender.
+    /// Whether the coupled window limits the sender.
     fn limits_sender(&self, sample: &AckSample) -> bool {
         !self.has_path_controllers || self.path_controller_allows_more && sample.cwnd_limited
     }

@@ -4,16 +4,16 @@ use super::prr::Prr;
 use crate::{AckSample, CaState, Reduction};
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
-/// A path's congestion window and what goes with it, as in Linux's `tcp_sock`. Windows are in packets.
+/// A path's congestion window and its state, as in Linux's `tcp_sock`. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct CwndState {
     /// Congestion window: packets that may be in flight.
     pub cwnd: u32,
     /// Slow-start threshold.
     pub ssthresh: u32,
-    /// Greatest window.
+    /// Maximum window.
     pub cwnd_clamp: u32,
-    /// Packets acknowledged that have not raised the window yet.
+    /// Acknowledged packets that have not raised the window yet.
     pub cwnd_cnt: u32,
     /// The window before the latest reduction.
     pub prior_cwnd: u32,
@@ -23,14 +23,14 @@ pub struct CwndState {
     pub ca_state: CaState,
     /// The host's timer tick (Linux: a jiffy).
     pub tick: Span,
-    /// The threshold that undo returns to; 0 if the latest reduction cannot be undone.
+    /// The threshold to which undo returns; 0 if the latest reduction cannot be undone.
     pub(crate) prior_ssthresh: u32,
     pub(crate) initial_window: u32,
     pub(crate) reduction: Reduction,
     pub(crate) prr: Prr,
-    /// Minimum window of the present rate halving.
+    /// Minimum window of the current rate halving.
     pub(crate) min_cwnd: u32,
-    /// Whether the progress of the acknowledgement under way is counted already.
+    /// Whether the progress of the current acknowledgement has been counted.
     pub(crate) has_progress: bool,
     /// Whether the sender is asked to begin a reduction.
     pub(crate) requests_reduction: bool,
@@ -65,7 +65,7 @@ impl CwndState {
         self.cwnd < self.ssthresh
     }
 
-    /// `now` in milliseconds, as the host's ticking clock shows it.
+    /// `now` in milliseconds, as shown by the host's ticking clock.
     #[must_use]
     pub fn clock_ms(&self, now: Instant) -> u64 {
         Instant(now.0 / self.tick.0 * self.tick.0).as_millis()
@@ -77,19 +77,19 @@ impl CwndState {
         now.0 / self.tick.0
     }
 
-    /// A span in whole ticks, rounded up as Linux rounds a round-trip time.
+    /// A span in whole ticks, rounded up as Linux rounds an RTT.
     #[must_use]
     pub fn jiffies_in(&self, span: Span) -> u64 {
         span.as_micros().div_ceil(self.tick.as_micros())
     }
 
-    /// Whether the window is being reduced (Linux `tcp_in_cwnd_reduction`): it does not grow until that is over.
+    /// Whether the window is being reduced (Linux `tcp_in_cwnd_reduction`). It does not grow during the reduction.
     #[must_use]
     pub fn in_cwnd_reduction(&self) -> bool {
         matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
     }
 
-    /// The threshold that undo of a new episode returns to (Linux `tcp_current_ssthresh`): at least three quarters of
+    /// The threshold to which undo of a new episode returns (Linux `tcp_current_ssthresh`): at least three quarters of
     /// the window.
     #[must_use]
     pub fn current_ssthresh(&self) -> u32 {

@@ -2,7 +2,7 @@
 //!
 //! [`CwndController`] owns the congestion window of one path: congestion states, proportional rate reduction, undo. It
 //! calls the algorithm's [`CongestionOps`]. [`CoupledController`] does the same for the paths of a connection with the
-//! algorithm's [`Coupling`]. [`careful_resume`] starts a path's window from an earlier flow's.
+//! algorithm's [`Coupling`]. [`careful_resume`] starts a path's window from that of an earlier flow.
 
 pub mod careful_resume;
 mod congestion_ops;

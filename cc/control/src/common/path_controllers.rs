@@ -1,4 +1,4 @@
-//! A coupling with a controller of each path.
+//! A coupling with a controller for each path.
 //!
 //! The path controller (for example BBR) models its path: it sets the pacing rate and bounds the packets in flight. The
 //! coupling bounds the connection's share of the path. Both get every event, and each has its own window:
@@ -6,28 +6,29 @@
 //! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the
 //!   coupling's.
 //! - **Growth.** The coupled window grows only while it limits the sender: the sender fills it, and it is not the
-//!   greater of the two. Otherwise it would grow, unused, until it bounds nothing. It may be reduced at any time.
-//! - **Slow start.** Both double. When the path controller has found the capacity of its path (it sets a threshold),
-//!   the coupling's slow start ends too: window and threshold come down to that. Otherwise slow start would overshoot
-//!   to twice the capacity, and the coupled window would bound nothing until a loss.
+//!   larger of the two. Otherwise it would grow, unused, until it no longer limits anything. It may be reduced at any
+//!   time.
+//! - **Slow start.** Both windows double. When the path controller has found the capacity of its path (it sets a
+//!   threshold), the coupling's slow start ends, too: window and threshold come down to that. Otherwise slow start
+//!   would overshoot to twice the capacity, and the coupled window would limit nothing until a loss.
 //! - **Loss, timeout, undo.** The coupled window is reduced and recovers like that of any algorithm (proportional rate
-//!   reduction, one packet after a timeout, the earlier window after undo), the path controller acts as it does alone;
-//!   the smaller window always applies.
-//! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not
-//!   limit.
-//! - **Application-limited.** Pacing, not the application, leaves the window unused: RFC 2861's decay of an unused
+//!   reduction, one packet after a timeout, the earlier window after undo). The path controller acts as it does alone.
+//!   The smaller window always applies.
+//! - **ProbeRTT.** The path controller's window is four packets for a while. The coupled window does not change,
+//!   because it is not the limit.
+//! - **Application-limited.** Pacing, not the application, leaves the window unused, so RFC 2861's decay of an unused
 //!   window is left out (as in Linux for BBR). RFC 2861's restart after idling applies.
 //!
 //! Without losses, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
-//! bandwidth-delay products); losses reduce it to the coupling's share, and the path's model follows, as it measures
-//! the rate that the window allows. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a
-//! packet is lost, because a quarter more in flight is not reached.
+//! bandwidth-delay products). Losses reduce it to the coupling's share, and the path's model follows, because it
+//! measures the rate that the window allows. The probing phase of BBR v1's ProbeBW may then last until the window has
+//! grown or a packet is lost, because the additional quarter in flight is not reached.
 
 use super::CwndState;
 use crate::{Context, Decision, PathController, PathEvent};
 use units::INFINITE_SSTHRESH;
 
-/// The controllers of the paths of a coupling, if it has any.
+/// The controllers of a coupling's paths, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct PathControllers {
     construct: Option<fn() -> Box<dyn PathController>>,
@@ -39,7 +40,7 @@ impl PathControllers {
         Self { construct: Some(construct), paths: Vec::new() }
     }
 
-    /// Adds the controller of another path.
+    /// Adds the controller of a further path.
     pub(super) fn add(&mut self) {
         self.paths.extend(self.construct.map(|construct| construct()));
     }
@@ -49,12 +50,13 @@ impl PathControllers {
         self.paths.get(path).is_none_or(|controller| coupled.cwnd <= controller.decision().cwnd)
     }
 
-    /// Whether there are no controllers of the paths.
+    /// Whether the paths have no controllers.
     pub(super) fn is_absent(&self) -> bool {
         self.construct.is_none()
     }
 
-    /// Passes the event to the path's controller; where its slow start ends, the coupled window's does too.
+    /// Passes the event to the path's controller. When that ends its slow start, the coupled window's slow start ends,
+    /// too.
     #[inline]
     pub(super) fn on_event(&mut self, path: usize, event: &PathEvent, coupled: &mut CwndState, cx: &mut Context<'_>) {
         if let Some(construct) = self.construct {

@@ -1,5 +1,6 @@
 //! Proportional rate reduction: RFC 9937 section 6, in packets. As in Linux 6.1, RecoverFS is the window before the
-//! reduction; the RFC has what may still be delivered then, which is less where the sender did not fill its window.
+//! reduction. In the RFC it is the data that may still be delivered, which is less if the sender did not fill its
+//! window.
 
 use super::CwndState;
 use crate::AckSample;
@@ -7,7 +8,7 @@ use crate::AckSample;
 /// Minimum window, packets.
 const MIN_CWND: u32 = 1;
 
-/// Packets delivered and sent since the present reduction began (Linux `prr_delivered`, `prr_out`).
+/// Packets delivered and sent since the current reduction began (Linux `prr_delivered`, `prr_out`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     delivered: u32,
@@ -15,7 +16,7 @@ pub(crate) struct Prr {
 }
 
 impl CwndState {
-    /// Sets the window such that packets are sent in proportion to those delivered (RFC 9937 section 6.2).
+    /// Sets the window so that packets are sent in proportion to those delivered (RFC 9937 section 6.2).
     pub(super) fn proportional_rate_reduction(&mut self, sample: &AckSample) {
         self.prr.out += sample.sent;
         if sample.acked == 0 || self.prior_cwnd == 0 {
@@ -28,7 +29,7 @@ impl CwndState {
             let prior = i64::from(self.prior_cwnd);
             (i64::from(self.ssthresh) * delivered + prior - 1) / prior - out
         } else {
-            // The Conservative Reduction Bound, and the Slow Start one after a SafeACK.
+            // The Conservative Reduction Bound, and the Slow Start Reduction Bound after a SafeACK.
             let mut sndcnt = (delivered - out).max(i64::from(sample.acked));
             if sample.una_advanced && sample.lost == 0 {
                 sndcnt += 1;

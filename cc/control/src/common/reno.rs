@@ -3,7 +3,8 @@
 use super::CwndState;
 use crate::AckSample;
 
-/// Slow start (Linux `tcp_slow_start`): grows by the packets acknowledged up to the threshold; returns those left over.
+/// Slow start (Linux `tcp_slow_start`): grows by the acknowledged packets up to the threshold; returns the remaining
+/// ones.
 pub fn slow_start(state: &mut CwndState, acked: u32) -> u32 {
     let cwnd = (state.cwnd + acked).min(state.ssthresh).max(state.cwnd);
     let used = cwnd - state.cwnd;
@@ -29,7 +30,7 @@ pub fn cong_avoid_ai(state: &mut CwndState, w: u32, acked: u32) {
     state.cwnd = state.cwnd.min(state.cwnd_clamp);
 }
 
-/// Reno's growth (Linux `tcp_reno_cong_avoid`): slow start, then one packet a window.
+/// Reno's growth (Linux `tcp_reno_cong_avoid`): slow start, then one packet per window.
 pub fn reno_cong_avoid(state: &mut CwndState, acked: u32) {
     let remaining_acked = if state.in_slow_start() { slow_start(state, acked) } else { acked };
     if remaining_acked > 0 {

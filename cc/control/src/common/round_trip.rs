@@ -2,7 +2,7 @@
 
 use crate::AckSample;
 
-/// Round trips by packet numbers: one ends when `snd_una` passes what `snd_nxt` was at its start.
+/// Round trips by packet numbers: one ends when `snd_una` passes the `snd_nxt` of its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrip {
     end: u64,
@@ -18,7 +18,7 @@ impl RoundTrip {
         ends
     }
 
-    /// Begins a round at this number of the next new packet.
+    /// Begins a round at `snd_nxt`, the number of the next new packet.
     pub fn restart(&mut self, snd_nxt: u64) {
         self.end = snd_nxt;
     }

@@ -12,14 +12,14 @@ const MIN_WINDOW: u32 = 2;
 pub struct SubflowView<M> {
     /// Whether the path is up.
     pub up: bool,
-    /// Whether packets are in flight, or one was sent less than a retransmission timeout ago; not after a timeout, until an
-    /// acknowledgement.
+    /// Whether packets are in flight, or one was sent less than a retransmission timeout ago. False after a timeout,
+    /// until an acknowledgement arrives.
     pub in_use: bool,
     /// Whether the path is up and in use, and its RTT is known: only such paths are coupled.
     pub active: bool,
     /// Congestion window, packets; during a reduction, the slow-start threshold (RFC 6356 section 3).
     pub cwnd: f64,
-    /// Smoothed RTT, seconds; above zero where the path is active.
+    /// Smoothed RTT, seconds; above zero if the path is active.
     pub srtt: f64,
     /// Minimum RTT; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
@@ -29,7 +29,7 @@ pub struct SubflowView<M> {
     pub ca_state: CaState,
     /// The algorithm's state of this path.
     pub state: M,
-    /// Fraction of a packet by which the window has still to grow or to shrink.
+    /// Fraction of a packet by which the window still has to grow or shrink.
     pub(super) cwnd_fraction: f64,
 }
 
@@ -42,14 +42,14 @@ impl<M: Default> SubflowView<M> {
 }
 
 impl<M> SubflowView<M> {
-    /// Window over RTT, packets a second.
+    /// Window over RTT, packets per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.cwnd / self.srtt
     }
 }
 
-/// The paths of a group, for an event of one of them: the own path. Only the state of the own path can be changed.
+/// The paths of a group at an event of one of them, the own path. Only the state of the own path can be changed.
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
@@ -73,7 +73,7 @@ impl<'a, M> SubflowGroup<'a, M> {
         &mut self.subflows[self.own_index].state
     }
 
-    /// The active paths in order of their ids, the own one among them if it is active.
+    /// The active paths in order of their ids, including the own path if it is active.
     pub fn active(&self) -> impl Iterator<Item = &SubflowView<M>> + Clone {
         self.subflows.iter().filter(|path| path.active)
     }
@@ -83,7 +83,7 @@ impl<'a, M> SubflowGroup<'a, M> {
         self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own_index).map(|(_, path)| path)
     }
 
-    /// Whether the own path or all others are not active, so that there is nothing to couple.
+    /// Whether the own path or all others are inactive, so that there is nothing to couple.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         !self.own_subflow().active || !self.others().any(|path| path.active)
@@ -95,13 +95,13 @@ impl<'a, M> SubflowGroup<'a, M> {
         self.active().map(|path| path.cwnd).sum()
     }
 
-    /// The sum of the active paths' windows over RTTs, packets a second.
+    /// The sum over the active paths of window over RTT, packets per second.
     #[must_use]
     pub fn total_rate(&self) -> f64 {
         self.active().map(SubflowView::rate).sum()
     }
 
-    /// Slow start, then `increase` packets for each packet acknowledged.
+    /// Slow start, then `increase` packets for each acknowledged packet.
     pub fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, increase: f64) {
         let remaining_acked = if state.in_slow_start() { slow_start(state, acked) } else { acked };
         self.change_cwnd(state, increase * f64::from(remaining_acked));

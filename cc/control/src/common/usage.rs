@@ -3,16 +3,17 @@
 use crate::{Cause, PathEvent};
 use units::Instant;
 
-/// The use of one path, by its events.
+/// The use of one path, derived from its events.
 ///
-/// RFC 6356 couples the subflows over which a connection sends. In use is a path with packets in flight of which one was
-/// acknowledged less than a retransmission timeout ago, or with a packet sent less than that ago. One that has never sent, a
-/// backup that is idle, and one that does not answer are not: windows and RTTs of the past would slow the others down. QUIC
-/// and the tunnel have no retransmission timeout that would tell of a path that has stalled, so the time counts.
+/// RFC 6356 couples the subflows over which a connection sends. A path is in use if it has packets in flight and one
+/// was acknowledged less than a retransmission timeout ago, or if a packet was sent less than that ago. Paths that have
+/// never sent, idle backups, and paths that do not answer are not in use, because their old windows and RTTs would slow
+/// the others down. QUIC and the tunnel have no retransmission timeout that would report a stalled path, so time
+/// decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     in_use_until: Instant,
-    /// Since its latest acknowledgement.
+    /// Whether a timeout has occurred since the latest acknowledgement.
     has_timed_out: bool,
 }
 
@@ -37,7 +38,7 @@ impl Usage {
         }
     }
 
-    /// Whether it is in use at `now`.
+    /// Whether the path is in use at `now`.
     pub(crate) fn is_in_use(&self, now: Instant) -> bool {
         !self.has_timed_out && now < self.in_use_until
     }

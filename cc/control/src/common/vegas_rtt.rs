@@ -1,10 +1,11 @@
-//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the minimum since the path was last
-//! idle.
+//! Vegas' measure of queueing delay: the minimum RTT of each round trip compared with the minimum since the path was
+//! last idle.
 
 use super::RoundTrip;
 use crate::{AckProgress, AckSample, CaState};
 
-/// Samples that a round needs to be evaluated: of two, one may be a delayed acknowledgement, the other noise.
+/// Number of samples that a round needs for an evaluation: of two, one may be a delayed acknowledgement, the other
+/// noise.
 const MIN_SAMPLES: u32 = 3;
 
 /// Vegas' RTT state, microseconds, with the names of Linux `struct vegas`.
@@ -61,7 +62,7 @@ impl VegasRtt {
         self.cnt_rtt >= MIN_SAMPLES
     }
 
-    /// Queueing delay of a round that has enough samples, microseconds.
+    /// Queueing delay in a round with enough samples, microseconds.
     #[must_use]
     pub fn queueing_delay(&self) -> u64 {
         self.min_rtt - self.base_rtt
@@ -72,22 +73,22 @@ impl VegasRtt {
         (self.min_rtt, self.cnt_rtt) = (u64::MAX, 0);
     }
 
-    /// Whether delay decides: in the open state, and from where nothing is in flight, as when all of it was lost (Linux
-    /// `doing_vegas_now`).
+    /// Whether delay decides: in the open state, and from an instant with nothing in flight, as when all packets were
+    /// lost (Linux `doing_vegas_now`).
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.is_enabled
     }
 
-    /// Clears the base RTT too, as nothing is in flight: after idling the route may have changed. If all is lost, the round lasts
-    /// until that is acknowledged.
+    /// Clears the base RTT, too, because nothing is in flight: the route may have changed during the idle time. If all
+    /// packets are lost, the round lasts until they are acknowledged.
     pub fn reset(&mut self) {
         self.begin_round |= !self.is_enabled;
         (self.base_rtt, self.is_enabled) = (u64::MAX, true);
         self.reset_round();
     }
 
-    /// Begins a new round when the sender comes back to the open state: one with losses is not evaluated.
+    /// Begins a new round when the sender returns to the open state, because a round with losses is not evaluated.
     pub fn set_state(&mut self, next: CaState) {
         self.is_enabled = next == CaState::Open;
         if self.is_enabled {

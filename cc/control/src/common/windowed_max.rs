@@ -14,13 +14,13 @@ struct Sample {
 }
 
 impl WindowedMax {
-    /// The maximum now.
+    /// The current maximum.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.best[0].value
     }
 
-    /// Clears the filter but for this sample; returns its value.
+    /// Clears the filter except for this sample; returns its value.
     pub fn reset(&mut self, time: u64, value: u64) -> u64 {
         self.best = [Sample { time, value }; 3];
         value

@@ -9,8 +9,8 @@
 //!
 //! Source: Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design and implementation" (IEEE/ACM ToN 2016);
 //! draft-walid-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Deviations: the minimum threshold is two packets (the kernel's is one). The increase is computed afresh at each
-//! acknowledgement; the kernel does when a window moved.
+//! Deviations: the minimum threshold is two packets (the kernel's is one). The increase is computed at each
+//! acknowledgement; the kernel computes it when a window has changed.
 
 use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
@@ -34,7 +34,7 @@ pub struct Balia {
     kernel_integers: bool,
 }
 
-/// Bounds the decrease by three quarters of the window.
+/// Limits the decrease to three quarters of the window.
 const MAX_ALPHA: f64 = 1.5;
 
 impl Coupling for Balia {
@@ -49,7 +49,7 @@ impl Coupling for Balia {
     fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
         let (a, cwnd) = (alpha(group), group.own_subflow().cwnd);
         if self.kernel_integers {
-            // Whole multiples only, of half a window in whole packets.
+            // Only whole multiples of half a window in whole packets.
             let half_cwnd = (cwnd as u64) >> 1;
             return ((half_cwnd as f64) * f64::from(a as u32).min(MAX_ALPHA)).floor();
         }
@@ -62,7 +62,7 @@ impl Coupling for Balia {
     }
 }
 
-/// How much faster the fastest path is than the own one.
+/// The ratio of the fastest path's rate to that of the own path.
 fn alpha(group: &SubflowGroup<'_, ()>) -> f64 {
     group.active().map(SubflowView::rate).fold(0.0, f64::max) / group.own_subflow().rate()
 }

@@ -13,7 +13,7 @@ pub(super) const PROPERTIES: Properties = Properties {
     ..Properties::DEFAULT
 };
 
-/// A BBR for each path, with the coupling's state of it.
+/// A BBR for each path, with the coupling's state of the path.
 #[derive(Debug)]
 pub(super) struct BbrPaths<M> {
     paths: Vec<BbrPath<M>>,
@@ -25,7 +25,7 @@ pub(super) struct BbrPath<M> {
     pub(super) bbr: Bbr,
     pub(super) up: bool,
     usage: Usage,
-    /// Whether the path counts: it is up, in use, and has a bandwidth.
+    /// Whether the path counts: it is up, in use, and has a bandwidth estimate.
     is_measured: bool,
     pub(super) state: M,
 }
@@ -41,7 +41,8 @@ impl<M: Default> BbrPaths<M> {
         Self { paths: Vec::new() }
     }
 
-    /// Adds the path if it is new and resets it if it comes up, and finds out which paths count at `now`; returns the path.
+    /// Adds the path if it is new and resets it if it comes up, and determines which paths count at `now`. Returns the
+    /// path.
     pub(super) fn update(&mut self, path: PathId, event: &PathEvent, now: Instant) -> &mut BbrPath<M> {
         while self.paths.len() <= path.index() {
             self.paths.push(BbrPath::default());
@@ -76,7 +77,7 @@ impl<M: Default> BbrPaths<M> {
         &self.paths[path.index()]
     }
 
-    /// The paths that are up and in use, and have a bandwidth.
+    /// The paths that are up and in use, and have a bandwidth estimate.
     pub(super) fn measured(&self) -> impl Iterator<Item = &BbrPath<M>> + Clone {
         self.paths.iter().filter(|path| path.is_measured)
     }

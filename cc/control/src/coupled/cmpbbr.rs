@@ -1,19 +1,19 @@
-//! C-MPBBR: BBR on each path, and those that seem to share a bottleneck share its rate.
+//! C-MPBBR: BBR on each path; paths that seem to share a bottleneck share its rate.
 //!
-//! - **Sharing.** Once a cycle of ProbeBW, a path counts the paths within 20 percent of its own bandwidth, itself
-//!   included: m. After two counts in a row with m > 1, it cruises at `1 / n` of its bandwidth, in pacing and in
+//! - **Sharing.** Once per cycle of ProbeBW, a path counts the paths within 20 percent of its own bandwidth, including
+//!   itself: m. After two consecutive counts with m > 1, it cruises at `1 / n` of its bandwidth, in pacing and in
 //!   window, with n = m. A single count of 1 keeps n; otherwise n = 1.
-//! - **Benefit.** If in five checks in a row all paths together deliver less than 60 percent of the best path's
-//!   bandwidth, and n = 1, the slowest path stops.
+//! - **Benefit.** If all paths together deliver less than 60 percent of the best path's bandwidth in five consecutive
+//!   checks, and n = 1, the slowest path stops.
 //!
 //! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
-//! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once a
+//! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once per
 //! cycle, at the start of its fourth phase, not on each acknowledgement of it; a path's delivery rate is measured
-//! between its checks. A controller cannot close a path: the one that stops stays up and holds BBR's minimum window of
-//! four packets. The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a
-//! pacing margin of 1 percent).
+//! between its checks. A controller cannot close a path: the stopped path stays up with BBR's minimum window of four
+//! packets. The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a pacing
+//! margin of 1 percent).
 //!
-//! Two paths of the same bandwidth without a shared bottleneck are treated as if they shared one.
+//! Two paths with equal bandwidth but without a shared bottleneck are treated as if they shared one.
 
 use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
 use crate::single::bbr::{MIN_CWND, ProbeBwGains};
@@ -37,7 +37,7 @@ const CHECK_CYCLE_IDX: usize = 3;
 const SIMILAR_BW: f64 = 0.2;
 /// Share of the best path's bandwidth that all paths together should deliver.
 const MIN_BENEFIT: f64 = 0.6;
-/// Failed checks in a row after which a path is stopped.
+/// Consecutive failed checks after which a path is stopped.
 const MAX_USELESS_CHECKS: u32 = 5;
 
 /// BBR on each path, with the checks of sharing and benefit.
@@ -69,7 +69,7 @@ impl Default for BottleneckSharing {
 }
 
 impl BottleneckSharing {
-    /// Updates n with the count of similar paths, the own one included.
+    /// Updates n with the count of similar paths, including the own one.
     fn update(&mut self, similar_paths: u32) {
         self.n = match (similar_paths > 1, self.last_n > 1) {
             (true, true) => similar_paths,
@@ -85,7 +85,7 @@ impl BottleneckSharing {
 struct DeliveryRate {
     /// Time of the latest check, and the packets delivered until then.
     last_check: Option<(Instant, u64)>,
-    /// Bytes a second.
+    /// Bytes per second.
     rate: f64,
 }
 

@@ -1,21 +1,22 @@
 //! Coupled BBR: BBR on each path, with the total rate of the best path.
 //!
-//! BW is a path's bandwidth as BBR measures it. The cycle of bandwidth probing is `(1.25, 0.75, alpha x 6) BW`, where
+//! BW is a path's bandwidth as measured by BBR. The cycle of bandwidth probing is `(1.25, 0.75, alpha x 6) BW`, where
 //! `alpha = (4 beta - 1) / 3` and `beta = BW max(BW) / sum(BW^2)`. The average rate of a path is then `beta BW`, and
-//! the sum over paths max(BW). The first two phases are BBR's, so that the bandwidth stays measurable. Where alpha is
-//! below zero, the path cruises with a window of four packets.
+//! the sum over all paths is max(BW). The first two phases are BBR's, so that the bandwidth remains measurable. If
+//! alpha is below zero, the path cruises with a window of four packets.
 //!
 //! Source: Han, Xue, Xing, Hong and Wei, "Measurement and redesign of BBR-based MPTCP" (SIGCOMM 2019, poster), section
 //! 3.1, on BBR v1.
-//! What the poster leaves open, and what is done here:
-//! - Bandwidths are compared at each event of the path, in bytes a second, over all paths that are up and in use, and have one.
-//! - A phase lasts a minimum RTT, as in BBR v1, at any rate. The cwnd gain stays 2.
-//! - The window of four packets applies to the six phases that cruise, not to the first two.
+//! Points that the poster leaves open, and the choices here:
+//! - Bandwidths are compared at each event of the path, in bytes per second, over all paths that are up, in use and
+//!   measured.
+//! - A phase lasts one minimum RTT at any rate, as in BBR v1. The cwnd gain stays 2.
+//! - The window of four packets applies to the six cruising phases, not to the first two.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
 //!
-//! Deviation: a path also cruises with four packets where alpha BW is less than that each minimum RTT. At a rate near
-//! zero there would be hardly any acknowledgements, and a path with alpha just below zero would be faster than one just
-//! above.
+//! Deviation: a path also cruises with four packets if alpha BW is less than that per minimum RTT. At a rate near zero
+//! there would be hardly any acknowledgements, and a path with alpha just below zero would be faster than one just
+//! above zero.
 
 use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
 use crate::single::bbr::{MIN_CWND, ProbeBwGains};
@@ -42,7 +43,7 @@ pub struct CoupledBbr {
 /// A gain of one.
 const ONE: f64 = 256.0;
 
-/// The gain in the six phases that cruise, of a path with bandwidth `own_bw` among all (bytes a second).
+/// The gain in the six cruising phases for a path with bandwidth `own_bw` among all `bandwidths` (bytes per second).
 fn alpha(own_bw: f64, bandwidths: impl Iterator<Item = f64> + Clone) -> f64 {
     let sum_of_squares: f64 = bandwidths.clone().map(|bandwidth| bandwidth * bandwidth).sum();
     let beta = own_bw * bandwidths.fold(0.0, f64::max) / sum_of_squares;

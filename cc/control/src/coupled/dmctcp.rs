@@ -1,15 +1,15 @@
 //! DMCTCP: desynchronized decreases.
 //!
-//! Where paths share a bottleneck, their losses coincide, and all would back off at once.
+//! If paths share a bottleneck, their losses coincide, and all would back off at once.
 //! - Decrease: only the path with the largest window halves it, and only if one of its RTTs has passed since the
 //!   connection last backed off.
 //! - Increase, per packet acknowledged: `1 / min(w)` on the path with the smallest window, on any other
 //!   `1 / (sum(w) - min(w))`.
-//! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
+//! - Slow start: only the first path. The others wait with two packets until the first congestion on any path.
 //!
 //! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not read.
-//! Deviations: a waiting path also begins slow start when no other path is in use, so that it does not wait for a backup.
-//! Several paths may have the smallest window.
+//! Deviations: a waiting path also begins slow start when no other path is in use, so that it does not wait for a
+//! backup. Several paths may have the smallest window.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
@@ -100,7 +100,7 @@ impl Coupling for Dmctcp {
     }
 }
 
-/// Packets to be acknowledged for one more.
+/// Packets to be acknowledged per packet of growth.
 fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
     let min_cwnd = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
     if group.own_subflow().cwnd <= min_cwnd { min_cwnd } else { group.total_cwnd() - min_cwnd }

@@ -1,9 +1,10 @@
-//! EWTCP: equally weighted paths, each with an n-th of a Reno window.
+//! EWTCP: equally weighted paths, each with 1/n of a Reno window.
 //!
 //! - Increase: `1 / (n^2 w)` per packet acknowledged, n the number of paths. Decrease: half.
 //!
-//! At loss probability p the window settles where `a / w = p w / 2`, so at `sqrt(2 a / p)`: with a = 1 / n^2 each path
-//! gets 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing is shifted between paths.
+//! At loss probability p the window settles where `a / w = p w / 2`, that is at `sqrt(2 a / p)`. With a = 1 / n^2, each
+//! path gets 1 / n of a Reno window, and on a shared bottleneck all paths together get one. No traffic is shifted
+//! between paths.
 //!
 //! Source: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT
 //! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the formula above, not taken from the

@@ -2,8 +2,8 @@
 //!
 //! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the minimum window.
 //!
-//! The total is Reno's for any number of paths, all of it on the least congested; it flaps between equal paths, and a
-//! path once left is hardly probed.
+//! The total is Reno's for any number of paths, and all of it is on the least congested path. It flaps between equal
+//! paths, and hardly probes a path that it has left.
 //!
 //! Source: Kelly and Voice, "Stability of end-to-end algorithms for joint routing and rate control" (CCR 2005), and Han
 //! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).

@@ -1,14 +1,15 @@
-//! LIA, the linked increases algorithm: the total of one TCP on the best path.
+//! LIA, the linked increases algorithm: in total the throughput of one TCP on the best path.
 //!
-//! With w a window in packets and rtt a smoothed RTT, per packet acknowledged in congestion avoidance:
-//! - Increase: `min(alpha / sum(w), 1 / w)`, where `alpha = sum(w) max(w / rtt^2) / (sum(w / rtt))^2`.
-//!   With alpha the total rate is that of a TCP on the best path; the minimum keeps each path below a TCP on it.
+//! With w a window in packets and rtt a smoothed RTT, per acknowledged packet in congestion avoidance:
+//! - Increase: `min(alpha / sum(w), 1 / w)`, where `alpha = sum(w) max(w / rtt^2) / (sum(w / rtt))^2`. Alpha makes the
+//!   total rate that of a TCP on the best path; the minimum keeps each path below a TCP on that path.
 //! - Decrease: half, as Reno.
 //!
 //! Source: RFC 6356; Wischik, Raiciu, Greenhalgh and Handley, "Design, implementation and evaluation of congestion
 //! control for multipath TCP" (NSDI 2011). With `steps = "linux"`, the integers of the out-of-tree MPTCP kernel.
-//! Deviations: windows are packets, so that a difference in packet size between paths does not count (the kernel's
-//! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
+//! Deviations: windows are packets, so that a difference in packet size between paths does not matter (the kernel's
+//! choice; the RFC has bytes). Alpha is computed at each acknowledgement; RFC and kernel compute it when a window has
+//! changed.
 
 use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
@@ -52,7 +53,8 @@ fn cwnd_over_rtt_squared(path: &SubflowView<()>) -> f64 {
     path.cwnd / (path.srtt * path.srtt)
 }
 
-/// The kernel's `4096 sum(w) / alpha`, in its integers: with windows times 2^32 over the line, 2^10 under it.
+/// The kernel's `4096 sum(w) / alpha` in its integers: windows are scaled by 2^32 in the numerator and 2^10 in the
+/// denominator.
 fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
     let best = group.active().fold(group.own_subflow(), |best, path| {
         if cwnd_over_rtt_squared(path) > cwnd_over_rtt_squared(best) { path } else { best }

@@ -17,7 +17,7 @@ use crate::common::{CoupledController, Coupling, CwndState, SubflowGroup, reno_c
 use crate::single::bbr::Bbr;
 use crate::{Controller, ParamKind, Parameter, Params};
 
-/// Every window-based coupling can be combined with a controller of each path.
+/// A controller for each path, with which every window-based coupling can be combined.
 const PATH: Parameter = Parameter {
     name: "path",
     description: "control of each path: the coupled window of Reno alone, or BBR v1 with it",
@@ -31,8 +31,8 @@ const STEPS: Parameter = Parameter {
     kind: ParamKind::Choice(&["paper", "linux"]),
 };
 
-/// Slow start, then growth by `increase` for each packet acknowledged; without it, by `kernel_increase`, in the kernel
-/// module's integers.
+/// Slow start, then growth by `increase` per acknowledged packet. If it is `None`, growth is by `kernel_increase`, in
+/// the kernel module's integers.
 fn cong_avoid<M>(
     group: &mut SubflowGroup<'_, M>,
     state: &mut CwndState,

@@ -1,16 +1,17 @@
 //! OLIA, the opportunistic linked increases algorithm: LIA's goal, but Pareto-optimal and more responsive.
 //!
-//! With w a window in packets, rtt a smoothed RTT, and l the greater of what was acknowledged since the last loss and
-//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of a TCP's rate
-//! at their loss), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
+//! w is a window in packets, rtt a smoothed RTT, and l the larger of the packets acknowledged since the last loss and
+//! between the two previous losses. `B` are the paths with the largest `l / rtt^2` (the best ones, by the square of a
+//! TCP's rate at their loss). `M` are those with the largest window, `C` those in B but not in M, and N is the number of
+//! all paths.
 //! - Increase, per packet acknowledged: `(w / rtt^2) / (sum(w / rtt))^2 + a / w`, where, if C is not empty,
-//!   `a = 1 / (N |C|)` in C, `-1 / (N |M|)` in M; otherwise 0. Window moves from M to C.
+//!   `a = 1 / (N |C|)` in C, `-1 / (N |M|)` in M; otherwise 0. This moves window from M to C.
 //! - Decrease: half, as Reno.
 //!
 //! Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal" (CoNEXT 2012);
 //! draft-khalili-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Deviations: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The
-//! minimum threshold is two packets, as in the kernel.
+//! Deviations: l is counted in packets. The exponent of rtt in B is that of the kernel and of the analysis. The minimum
+//! threshold is two packets, as in the kernel.
 
 use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
@@ -38,7 +39,7 @@ pub struct Olia {
 pub struct OliaPath {
     /// Packets acknowledged since the last loss.
     l2: u64,
-    /// Packets acknowledged between the two losses before.
+    /// Packets acknowledged between the two previous losses.
     l1: u64,
     /// Linux `mptcp_snd_cwnd_cnt`, in 1/1024 packets.
     cwnd_cnt: i32,
@@ -46,9 +47,9 @@ pub struct OliaPath {
 
 /// The kernel's scale of increments.
 const SCALE: f64 = 1024.0;
-/// At this `cwnd_cnt` the kernel's window changes by a packet.
+/// The `cwnd_cnt` at which the kernel's window changes by one packet.
 const MAX_CWND_CNT: i32 = 1023;
-/// Minimum window that a negative increase leaves (the kernel: one packet, which is slow start again).
+/// Minimum window after a negative increase (the kernel: one packet, which restarts slow start).
 const MIN_CWND: u32 = 2;
 
 impl Coupling for Olia {

@@ -2,8 +2,9 @@
 //!
 //! - Increase: `a / sum(w)` per packet acknowledged. Decrease: half.
 //!
-//! Traffic prefers the less congested paths (in the equilibrium, windows are proportional to 1 / p), but some stays on
-//! each. With n equal paths, the total is `sqrt(2 a n / p)`: with `a = 1 / n` that of one Reno flow. The default is 1.
+//! Traffic prefers the less congested paths (at equilibrium, windows are proportional to 1 / p), but some stays on
+//! each. With n equal paths, the total is `sqrt(2 a n / p)`; with `a = 1 / n` it is that of one Reno flow. The default
+//! is 1.
 //!
 //! Source: Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011, where LIA is derived from it.
 

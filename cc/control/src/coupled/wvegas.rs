@@ -1,23 +1,23 @@
-//! wVegas, weighted Vegas: each path keeps packets queued in proportion to its share of the rate, which equalises
-//! congestion.
+//! wVegas, weighted Vegas: each path keeps a number of queued packets in proportion to its share of the rate, which
+//! equalises congestion.
 //!
-//! Once a round trip, with the mean RTT of the round and the minimum ever (`base`): `diff = w (rtt - base) / rtt`,
-//! about the packets that this path has queued.
-//! - Slow start ends where `diff > gamma`, at the window without queue: `w base / rtt`.
-//! - Where `diff >= alpha`: rate = w / rtt, weight = rate over the sum of the siblings' rates,
+//! Once per round trip, with the mean RTT of the round and the minimum ever (`base`): `diff = w (rtt - base) / rtt`,
+//! about the number of packets that this path has queued.
+//! - Slow start ends if `diff > gamma`, at the window without a queue: `w base / rtt`.
+//! - If `diff >= alpha`: rate = w / rtt, weight = rate over the sum of the siblings' rates,
 //!   `alpha = max(2, weight total_alpha)`.
-//! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > alpha`.
-//! - Backoff: where the queueing delay (`rtt - base`) is twice the minimum, which packets of others cause:
+//! - Increase: one packet if `diff < alpha`. Decrease: one packet if `diff > alpha`.
+//! - Backoff: if the queueing delay (`rtt - base`) is twice the minimum, which packets of other flows cause:
 //!   `w = w base / (2 rtt)`, and the minimum is reset.
-//! - Loss: half. Reno's growth in a round with too few samples and outside the open state.
+//! - Loss: half. Reno's growth in a round with too few samples and outside of the open state.
 //!
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
 //!
-//! The backoff leaves much of a path unused on which the flow is alone, as the queueing delay doubles as soon as its
-//! own packets queue: half of a 20 Mbit/s path of 20 ms; with `backoff = "off"`, nothing.
+//! The backoff leaves much of a path unused if the flow is alone on it, because the queueing delay doubles as soon as
+//! its own packets queue. On a path of 20 Mbit/s and 20 ms, half is unused; with `backoff = "off"`, nothing.
 //!
-//! A single path has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
+//! A single path has all the weight: it is Vegas with alpha = total_alpha, not Reno, in both kernel and paper.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid_if_limited, slow_start};
@@ -52,14 +52,14 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     properties: Properties {
         deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
         colour: Some(["#aa3377", "#d66ca5"]),
-        // Alone it is Vegas with `total_alpha`.
+        // On a single path it is Vegas with `total_alpha`.
         single_path: None,
         ..Properties::DEFAULT
     },
     constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
 };
 
-/// Minimum alpha, and that of a path whose rate is not known, packets.
+/// Minimum alpha, also used for a path whose rate is not known, packets.
 const MIN_ALPHA: u64 = 2;
 
 /// wVegas.
@@ -78,7 +78,7 @@ pub struct WVegasPath {
     sampled_rtt: u64,
     ca_state: CaState,
     alpha: u64,
-    /// Window over mean RTT, packets a second; zero before it was first compared.
+    /// Window over mean RTT, packets per second; zero before the first comparison.
     instant_rate: f64,
     /// Minimum queueing delay since the last backoff, microseconds.
     queue_delay: Option<u64>,
@@ -162,7 +162,7 @@ impl WVegas {
 impl Coupling for WVegas {
     type PathState = WVegasPath;
 
-    /// Not used, as `cong_avoid` changes the window once a round.
+    /// Not used, because `cong_avoid` changes the window once per round.
     fn increase(&mut self, _group: &SubflowGroup<'_, WVegasPath>) -> f64 {
         0.0
     }
@@ -199,7 +199,7 @@ impl Coupling for WVegas {
 
     fn pkts_acked(&mut self, path_state: &mut WVegasPath, progress: &AckProgress) {
         path_state.vegas_rtt.add_sample(progress);
-        // One microsecond more, as the minimum RTTs have.
+        // One microsecond more, as in the minimum RTTs.
         path_state.sampled_rtt += progress.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 

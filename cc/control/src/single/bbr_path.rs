@@ -1,17 +1,17 @@
-//! BBR v1 for one path of a tunnel. Such a path differs from a TCP connection's, each time with a deviation:
+//! BBR v1 for one path of a tunnel. Such a path differs from that of a TCP connection, each time with a deviation:
 //!
-//! - Its losses are often no congestion (radio), and never delay its other packets: what is lost is retransmitted on
-//!   any path. So there is no packet conservation: on a path with many packets in flight a random loss comes every
-//!   round trip, recovery follows recovery, and a window that each time falls to the packets in flight leaves no room
-//!   to probe.
-//! - It carries what the scheduler and bursts of inner flows give it, so that some packets of nearly every round are
-//!   sent while it is application-limited. Startup, which ignores application-limited rounds, would pace at 2.89 times
-//!   the bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a quarter
-//!   more in flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows what the path
-//!   delivers.
-//! - Its packets are paced without segmentation offload, and acknowledged 0.25 ms after their arrival in the mean. So the
-//!   window has a quarter of a burst (1 ms of the rate) beyond its gain, instead of three: on a path with a round trip
-//!   of less than a few milliseconds, three are a standing queue of 3 ms for whoever shares the path.
+//! - Its losses are often not congestion (radio), and never delay its other packets, because a lost packet is
+//!   retransmitted on any path. Therefore there is no packet conservation. On a path with many packets in flight, a
+//!   random loss occurs every round trip, and recovery follows recovery. A window that each time falls to the packets
+//!   in flight would leave no room to probe.
+//! - It carries packets as the scheduler and bursts of inner flows provide them, so that some packets of nearly every
+//!   round are sent while it is application-limited. Startup, which ignores application-limited rounds, would pace at
+//!   2.89 times the bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a
+//!   quarter more in flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows the path's
+//!   delivery rate.
+//! - Its packets are paced without segmentation offload, and acknowledged 0.25 ms after their arrival on average.
+//!   Therefore the window exceeds its gain by a quarter of a burst (1 ms of the rate), instead of three. On a path with
+//!   an RTT of less than a few milliseconds, three are a standing queue of 3 ms for every flow that shares the path.
 
 use super::bbr::Bbr;
 use crate::{AlgorithmEntry, Constructor, Properties};

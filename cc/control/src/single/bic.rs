@@ -1,12 +1,12 @@
 //! BIC: binary search for the window of the last loss.
 //!
-//! - Increase a round trip: a quarter of the way to the last maximum, at most 16 packets (additive increase), at least
-//!   a fifth of a packet near it; beyond the maximum the same steps mirrored. Reno below 15 packets.
+//! - Increase per round trip: a quarter of the distance to the last maximum, at most 16 packets (additive increase), at
+//!   least a fifth of a packet near it; beyond the maximum the same steps mirrored. Reno below 15 packets.
 //! - Decrease: threshold = 0.8 window (half below 15 packets), with fast convergence as in CUBIC.
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks" (INFOCOM
 //! 2004); constants and integer steps as in Linux 6.1 (`tcp_bic.c`), clock ticks of 1 ms.
-//! Deviation from the paper, Linux's: the step is scaled by the packets per acknowledgement although growth counts
+//! Deviation from the paper, as in Linux: the step is scaled by the packets per acknowledgement, although growth counts
 //! packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
@@ -23,7 +23,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|_| CwndController::boxed(Bic::default())),
 };
 
-/// Maximum number of packets of growth a round trip (S_max).
+/// Maximum growth per round trip, packets (S_max).
 const MAX_INCREMENT: u32 = 16;
 /// Up to this window BIC is Reno.
 const LOW_WINDOW: u32 = 14;
@@ -31,19 +31,19 @@ const LOW_WINDOW: u32 = 14;
 const BETA: u64 = 819;
 /// The binary search takes 1/4 of the distance.
 const BICTCP_B: u32 = 4;
-/// Growth near the maximum: `PART / SMOOTH` packets a round trip.
+/// Growth near the maximum: `PART / SMOOTH` packets per round trip.
 const SMOOTH_PART: u32 = 20;
-/// Before any loss, growth of at least one packet per this many acked.
+/// Before any loss, growth of at least one packet per this many acknowledged packets.
 const MAX_CNT_BEFORE_LOSS: u32 = 20;
 /// `delayed_ack` counts in sixteenths.
 const ACK_RATIO_SHIFT: u32 = 4;
-/// The period is recomputed when the window changed or this many milliseconds passed.
+/// The growth is recomputed when the window has changed or this many milliseconds have passed.
 const UPDATE_INTERVAL_MS: u64 = 1000 / 32;
 
 /// State of BIC.
 #[derive(Debug)]
 pub struct Bic {
-    /// Packets to be acked for one more packet of window.
+    /// Packets to be acknowledged per packet of window growth.
     cnt: u32,
     last_max_cwnd: u32,
     last_cwnd: u32,
@@ -75,7 +75,7 @@ impl Bic {
         ((u64::from(period) << ACK_RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
     }
 
-    /// The inverse of the growth a round trip, in packets acked per packet of growth.
+    /// The inverse of the growth per round trip, in acknowledged packets per packet of growth.
     fn binary_increase_cnt(&self, cwnd: u32) -> u32 {
         let smooth = cwnd.saturating_mul(SMOOTH_PART) / BICTCP_B;
         if cwnd < self.last_max_cwnd {

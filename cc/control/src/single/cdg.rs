@@ -1,21 +1,22 @@
 //! CDG: backs off with a probability that grows with the delay gradient.
 //!
-//! Once a round trip the minimum and the maximum RTT of the round are compared with the round before. The differences,
-//! summed over eight rounds, make a gradient `g` (microseconds):
-//! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms) the window keeps 0.7. After five backoffs without
-//!   effect, which a loss-based flow causes, backoffs are suspended until the gradient falls.
+//! Once per round trip, the minimum and maximum RTT of the round are compared with those of the previous round. The
+//! differences, summed over eight rounds, make a gradient `g` (microseconds):
+//! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms), the window is multiplied by 0.7. After five backoffs
+//!   without effect, which a loss-based flow causes, backoffs are suspended until the gradient falls.
 //! - Otherwise Reno's increase.
-//! - Loss: half of the window, or of the *shadow window* if that is larger: the window that the flow would have without
-//!   backoffs, so that loss-based flows do not profit from them.
-//! - Slow start ends by loss, by a backoff, or by a HyStart of its own.
+//! - Loss: half of the window, or of the *shadow window* if that is larger. This is the window that the flow would have
+//!   without backoffs, so that loss-based flows do not profit from them.
+//! - Slow start ends by loss, by a backoff, or by CDG's own HyStart.
 //!
 //! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
 //! integers and order of Linux 6.1 (`tcp_cdg.c`).
-//! Deviations from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
+//! Deviations from the paper, as in Linux: sums instead of means (G includes the division), and HyStart.
 //! Deviation from Linux: the exponential is exact (Linux: a table, within 1e-4).
 //!
-//! A backoff is a reduction that the sender begins on request, in the state CWR: the window falls over a round trip, in
-//! proportion to what is delivered. A request after a timeout is ignored, and the next reduction is then that of a backoff.
+//! A backoff is a reduction that the sender begins on request, in the state CWR. The window falls over a round trip, in
+//! proportion to the delivered packets. A request after a timeout is ignored, and the next reduction is then that of a
+//! backoff.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
@@ -59,14 +60,14 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Cdg::new(params))),
 };
 
-/// Rounds in a gradient.
+/// Number of rounds in a gradient.
 const WINDOW: usize = 8;
 /// A gradient below this shows that a backoff had an effect, microseconds.
 const EFFECTIVE_GRADIENT: i64 = -32;
-/// Greatest count of delayed acknowledgements.
+/// Maximum count of delayed acknowledgements.
 const MAX_DELAYED_ACKS: u32 = 5;
-/// HyStart: greatest gap of an ACK train and minimum delay threshold, microseconds; samples before the delay of a round
-/// counts.
+/// HyStart: maximum gap of an ACK train and minimum delay threshold, microseconds; number of samples before the delay
+/// of a round counts.
 const HYSTART_ACK_DELTA_US: u64 = 3_000;
 const HYSTART_DELAY_MIN_US: u64 = 125;
 const HYSTART_MIN_SAMPLES: u32 = 8;
@@ -88,7 +89,7 @@ pub struct Cdg {
     rtt_prev: Option<MinMax>,
     gradients: Gradients,
     backoff_cnt: u32,
-    /// The reduction under way, or the next one, is that of a backoff.
+    /// Whether the current or next reduction is that of a backoff.
     in_backoff: bool,
     delack: u32,
     ack_train: Option<AckTrain>,
@@ -96,7 +97,7 @@ pub struct Cdg {
     delay_min: Option<u64>,
 }
 
-/// Minimum and maximum RTT of a round, or their differences to the round before, microseconds.
+/// Minimum and maximum RTT of a round, or their differences from the previous round, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct MinMax {
     min: i64,
@@ -112,7 +113,7 @@ struct Gradients {
     sum: MinMax,
 }
 
-/// Closely spaced acknowledgements: first and latest, microseconds.
+/// Closely spaced acknowledgements: time of the first and the latest, microseconds.
 #[derive(Clone, Copy, Debug)]
 struct AckTrain {
     first: u64,
@@ -158,7 +159,7 @@ impl Cdg {
         }
     }
 
-    /// The gradient at the end of a round, if there is one before it.
+    /// The gradient at the end of a round, if there is a previous round.
     fn end_round(&mut self) -> i64 {
         let prior = std::mem::replace(&mut self.rtt_prev, self.rtt.take());
         (self.ack_train, self.sample_cnt) = (None, 0);
@@ -223,14 +224,14 @@ impl Cdg {
 }
 
 impl CongestionOps for Cdg {
-    /// The handshake's RTT belongs to the first round: its packets are small, so that the first gradient is that of a
-    /// transmission time and not that of the initial window's burst.
+    /// The RTT of the handshake belongs to the first round. Its packets are small, so that the first gradient is that
+    /// of a transmission time and not that of the initial window's burst.
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         self.shadow_wnd = state.cwnd;
         self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| MinMax { min: rtt, max: rtt });
     }
 
-    /// Gradients are evaluated in every round; `cong_avoid` itself asks for a full window before it grows.
+    /// Gradients are evaluated in every round; `cong_avoid` itself checks for a full window before it grows.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }
@@ -266,7 +267,8 @@ impl CongestionOps for Cdg {
         self.snd_nxt = progress.snd_nxt;
         let Some(rtt) = progress.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
         if progress.sacked == 0 {
-            // After acknowledgements of pairs, that of a single packet was probably delayed: it raises no RTT.
+            // After acknowledgements of pairs, an acknowledgement of a single packet was probably delayed: it raises no
+            // RTT.
             if progress.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
                 self.rtt.iter_mut().for_each(|of_round| of_round.min = of_round.min.min(rtt));
@@ -278,7 +280,7 @@ impl CongestionOps for Cdg {
         self.rtt = Some(MinMax { min: of_round.min.min(rtt), max: of_round.max.max(rtt) });
     }
 
-    /// The round of a reduction is not compared with the next.
+    /// The round of a reduction is not compared with the next one.
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         self.in_backoff = false;
         self.rtt_prev = self.rtt.take();

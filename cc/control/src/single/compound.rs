@@ -1,18 +1,19 @@
 //! Compound TCP: Reno's loss window plus a delay window, which fills an empty path quickly.
 //!
 //! `window = loss window + delay window`.
-//! - Loss window: +1 packet per window acked, halved on loss.
-//! - Delay window, once a round trip, with `backlog = window (1 - base / rtt)` (the minimum RTT of the round, the least
-//!   ever): below `gamma` packets it grows by `max(alpha window^k - 1, 0)`, else it shrinks by `zeta backlog`.
-//! - On loss the delay window becomes `max((1 - beta) window - loss window / 2, 0)`, by a timeout zero.
+//! - Loss window: +1 packet per window acknowledged, halved on loss.
+//! - Delay window, once per round trip, with `backlog = window (1 - base / rtt)` (the minimum RTT of the round, and the
+//!   minimum ever): below `gamma` packets it grows by `max(alpha window^k - 1, 0)`, otherwise it shrinks by
+//!   `zeta backlog`.
+//! - On loss the delay window becomes `max((1 - beta) window - loss window / 2, 0)`; on a timeout it becomes zero.
 //! - In slow start and up to 41 packets the delay window does not grow: the flow is Reno.
 //! - `gamma` follows the queue of a Reno flow: with each loss it moves half way to 3/4 of the loss window's backlog,
 //!   within 5 and 30 packets.
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
-//! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what they leave open is as in the Linux module of
-//! Castellani, Hemminger and Andrew (2008): the minimum RTT of a round, more than two samples a round, gamma's gain of
-//! 1/2. Proportional rate reduction and undo are Linux 6.1's.
+//! 2006), draft-sridharan-tcpm-ctcp-02. It is not in Linux. Points that these leave open are as in the Linux module of
+//! Castellani, Hemminger and Andrew (2008): the minimum RTT of a round, more than two samples per round, gamma's gain
+//! of 1/2. Proportional rate reduction and undo are those of Linux 6.1.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
@@ -80,9 +81,9 @@ pub struct Compound {
     gamma: f64,
     gamma_tuning: bool,
     vegas_rtt: VegasRtt,
-    /// `1 - base_rtt / rtt` of the last round: the share of the window that is queued.
+    /// `1 - base_rtt / rtt` of the last round: the fraction of the window that is queued.
     queueing_share: f64,
-    /// The delay window, packets: its whole part is in [`CwndState::cwnd`].
+    /// The delay window, packets. Its integer part is in [`CwndState::cwnd`].
     dwnd: f64,
     /// The delay window before the last reduction.
     prior_dwnd: f64,
@@ -99,7 +100,7 @@ struct Constants {
 }
 
 impl Constants {
-    /// Growth a round trip without backlog, packets.
+    /// Growth per round trip without backlog, packets.
     fn increment(&self, cwnd: f64) -> f64 {
         (self.alpha * libm::pow(cwnd, self.k) - 1.0).max(0.0)
     }
@@ -124,7 +125,7 @@ impl Compound {
         }
     }
 
-    /// The loss window, at least one packet: a reduction may have lowered the sum of both.
+    /// The loss window, at least one packet, because a reduction may have lowered the sum of both.
     fn loss_window(&mut self, state: &CwndState) -> f64 {
         let cwnd = f64::from(state.cwnd);
         self.dwnd = self.dwnd.min(cwnd - 1.0).max(0.0);

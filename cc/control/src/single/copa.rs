@@ -2,22 +2,22 @@
 //!
 //! With the queueing delay `dq = standing_rtt - min_rtt` (the minimum RTT of the last half smoothed RTT, and that of
 //! the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
-//! `window / standing_rtt` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets
-//! queued.
-//! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three; 1 after a
-//!   change of direction.
+//! `window / standing_rtt` is at most `1 / (delta dq)`, and down otherwise. A flow therefore keeps about `1 / delta`
+//! packets queued.
+//! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three round trips; 1
+//!   after a change of direction.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing_rtt`.
 //! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
-//!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and
-//!   halves on loss, as Reno's window.
-//! - Loss changes nothing else; after a timeout slow start restarts with one packet.
+//!   (a tenth of the range of RTTs) for five round trips, a loss-based flow fills it. Then `1 / delta` grows by 1 per
+//!   round trip and halves on loss, like Reno's window.
+//! - Loss changes nothing else. After a timeout, slow start restarts with one packet.
 //!
 //! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
-//! Deviations from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the
-//! window, so that the window changes by no more than itself a round trip (the paper sets no bound); it grows only
-//! while it is filled (the paper does not say); and the competitive mode is off by default, as in the deployed
-//! implementation (mvfst has none): on a short path the queue of a flow's own slow start can cause it, and once
-//! `1 / delta` exceeds the bandwidth-delay product the window no longer oscillates, so that the queue is never empty
+//! Deviations from the paper: the windowed extremes are Linux's three-sample filters. `v / delta` is at most the
+//! window, so that the window changes by no more than itself per round trip (the paper sets no bound). The window grows
+//! only while it is filled (the paper does not say). The competitive mode is off by default, as in the deployed
+//! implementation (mvfst has none): on a short path the queue of a flow's own slow start can trigger it. Once
+//! `1 / delta` exceeds the bandwidth-delay product, the window no longer oscillates, so that the queue is never empty
 //! again.
 
 use crate::common::{RoundTrip, WindowedMax};
@@ -52,18 +52,18 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| Box::new(Copa::new(params))),
 };
 
-/// Windows are counted in 2^-16 packets, queue shares in 2^-8.
+/// Windows are counted in 2^-16 packets, and queued packets (1 / delta) in 2^-8.
 const PACKET: u64 = 1 << 16;
 const INV_DELTA_ONE: u64 = 1 << 8;
 /// The minimum window outside a timeout.
 const MIN_CWND: u64 = 2 * PACKET;
-/// Greatest window.
+/// Maximum window.
 const MAX_CWND: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
 /// Window of the minimum RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
 const VELOCITY_ROUNDS: u32 = 3;
-/// The greatest RTT is of the last 4 round trips; the queue must have been nearly empty in the last 5.
+/// The maximum RTT is that of the last 4 round trips; the queue must have been nearly empty in the last 5.
 const MAX_RTT_ROUNDS: u64 = 4;
 const EMPTY_ROUNDS: u64 = 5;
 /// Nearly empty: this fraction of the range of RTTs.
@@ -77,7 +77,7 @@ pub struct Copa {
     ssthresh: u32,
     mss: u32,
     slow_start: bool,
-    /// Packets in the queue (1 / delta), in 2^-8: the parameter, and the present value.
+    /// Packets in the queue (1 / delta), in 2^-8: the parameter, and the current value.
     default_inv_delta: u64,
     inv_delta: u64,
     competitive: bool,
@@ -89,7 +89,7 @@ pub struct Copa {
     prior_state: Option<(u64, bool)>,
 }
 
-/// Extremes of the RTT over three windows of time, nanoseconds.
+/// Extremes of the RTT over three time windows, nanoseconds.
 #[derive(Debug, Default)]
 struct RttFilters {
     /// Filters of maxima: these two hold [`u64::MAX`] minus the RTT.
@@ -105,7 +105,7 @@ struct Velocity {
     value: u64,
     up: bool,
     same_direction_rounds: u32,
-    /// Window a round trip ago, in 2^-16 packets.
+    /// Window one round trip ago, in 2^-16 packets.
     prior_cwnd: u64,
 }
 
@@ -123,7 +123,7 @@ impl RttFilters {
         self.standing_rtt.update(srtt / 2, now.0, u64::MAX - rtt);
         self.max_rtt.update(srtt.saturating_mul(MAX_RTT_ROUNDS), now.0, rtt);
         let range = self.max_rtt.get().saturating_sub(self.min_rtt());
-        // Not less than: on a path of constant RTT, the queue is empty.
+        // Not strictly less: on a path with constant RTT, the queue is empty.
         if rtt <= self.min_rtt() + range / EMPTY_DIVISOR {
             self.last_nearly_empty = now;
         }
@@ -209,7 +209,7 @@ impl Copa {
     fn end_round(&mut self, srtt: Span, now: Instant) {
         if !self.slow_start {
             self.velocity.end_round(self.cwnd);
-            // A round trip changes the window by v / delta: by no more than itself.
+            // A round trip changes the window by v / delta, which is at most the window itself.
             let max_velocity = self.cwnd * INV_DELTA_ONE / PACKET / self.inv_delta;
             self.velocity.value = self.velocity.value.min(max_velocity.max(1));
         }

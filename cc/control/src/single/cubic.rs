@@ -1,15 +1,16 @@
 //! CUBIC: growth along a cubic curve through the window of the last loss.
 //!
-//! - Increase: towards `W(t) = C (t - K)^3 + W_max`, `t` since the first acknowledgement after the reduction, so that
-//!   the curve is flat near `W_max`; never slower than a Reno flow with the same decrease would grow.
-//! - Decrease: threshold = 0.7 window; `W_max` = the window, or 0.85 of it where it had not come back to the last
-//!   `W_max` (fast convergence: leaves room for new flows).
+//! - Increase: towards `W(t) = C (t - K)^3 + W_max`, with `t` since the first acknowledgement after the reduction, so
+//!   that the curve is flat near `W_max`; never slower than a Reno flow with the same decrease would grow.
+//! - Decrease: threshold = 0.7 window; `W_max` = the window, or 0.85 of it if it had not returned to the last `W_max`
+//!   (fast convergence, which leaves room for new flows).
 //! - Slow start ends by loss, by HyStart (`hystart.rs`), by HyStart++ (`hystart_plus.rs`) or by SEARCH (`search.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
-//! Deviations from the RFC, all Linux's: the look-ahead is the minimum RTT, not the smoothed one; growth is capped at
-//! half a window a round trip instead of the target at 1.5 windows; the Reno estimate keeps its slope (8/15); a timeout
-//! resets `W_max`; undo does not restore the curve. Deviation from Linux: the cube root is exact (Linux: to 0.2 %).
+//! Deviations from the RFC, all as in Linux: the look-ahead is the minimum RTT, not the smoothed one. Growth is capped
+//! at half a window per round trip, instead of the target at 1.5 windows. The Reno estimate keeps its slope (8/15). A
+//! timeout resets `W_max`, and undo does not restore the curve. Deviation from Linux: the cube root is exact (Linux: to
+//! 0.2 %).
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
@@ -62,11 +63,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| careful_resume::boxed(Cubic::new(params), params)),
 };
 
-/// The curve is recomputed when the window changed or this many milliseconds passed, and at most once a millisecond.
+/// The curve is recomputed when the window changed or this many milliseconds passed, at most once per millisecond.
 const UPDATE_INTERVAL_MS: u64 = 1000 / 32;
 /// Delay samples are not trusted for this many milliseconds after an epoch begins.
 const DELAY_HOLDOFF_MS: u64 = 1000;
-/// Time on the curve is capped (units of 1/1024 s) so that its cube fits: by then no window is large enough.
+/// Time on the curve is capped (units of 1/1024 s), so that its cube fits. By then no window is large enough.
 const MAX_T: u64 = 1 << 20;
 
 /// State of CUBIC.
@@ -76,9 +77,9 @@ pub struct Cubic {
     fast_convergence: bool,
     tcp_friendliness: bool,
     hystart: bool,
-    /// Kept over a timeout: HyStart++ is for the first slow start only.
+    /// Kept over a timeout, because HyStart++ is used in the first slow start only.
     hystart_plus: Option<HyStartPlus>,
-    /// For the first slow start only, too.
+    /// Also used in the first slow start only.
     search: Option<Search>,
     ca: Bictcp,
 }
@@ -90,15 +91,15 @@ struct CubicFunction {
     beta: u64,
     /// C in packets/s^3, in 1/1024.
     c: u64,
-    /// Eight times the packets that a Reno flow of this beta needs per packet of window to grow by one:
+    /// Eight times the number of packets that a Reno flow with this beta needs, per packet of window, to grow by one:
     /// (1 + beta) / (3 (1 - beta)).
     beta_scale: u64,
 }
 
-/// State that a timeout resets (Linux `struct bictcp`). Times are milliseconds unless said otherwise.
+/// State that a timeout resets (Linux `struct bictcp`). Times are milliseconds unless stated otherwise.
 #[derive(Debug, Default)]
 struct Bictcp {
-    /// Packets to be acked for one more packet of window.
+    /// Packets to be acknowledged per packet of window growth.
     cnt: u32,
     last_max_cwnd: u32,
     epoch: Option<Epoch>,
@@ -116,7 +117,7 @@ struct Epoch {
     origin_point: u32,
     /// Time from the start to the flat point, in 1/1024 s (Linux `bic_K`).
     k: u64,
-    /// Packets acked that have not raised `tcp_cwnd` yet.
+    /// Acknowledged packets that have not raised `tcp_cwnd` yet.
     ack_cnt: u64,
     /// The window that Reno would have.
     tcp_cwnd: u32,
@@ -146,7 +147,7 @@ impl Cubic {
         }
     }
 
-    /// Recomputes `cnt`, if it is time to.
+    /// Recomputes `cnt`, if it is due.
     fn update(&mut self, CwndState { cwnd, tick, .. }: &CwndState, acked: u32, now: u64) {
         let (cwnd, tick_us) = (*cwnd, tick.as_micros());
         let ca = &mut self.ca;
@@ -163,7 +164,7 @@ impl Cubic {
             let elapsed = now - epoch.epoch_start + ca.delay_min_us.div_ceil(tick_us) * tick_us / 1000;
             ca.cnt = cnt_towards(self.cubic.target(epoch, elapsed * 1024 / 1000), cwnd);
             if last_max == 0 {
-                // No loss yet: at least 5 % a round trip.
+                // No loss yet: at least 5 % per round trip.
                 ca.cnt = ca.cnt.min(20);
             }
         }
@@ -174,7 +175,7 @@ impl Cubic {
     }
 }
 
-/// Packets to be acked per packet of growth so that `target` is reached in a round trip.
+/// Packets to be acknowledged per packet of growth so that `target` is reached within one round trip.
 fn cnt_towards(target: u64, cwnd: u32) -> u32 {
     match target.saturating_sub(u64::from(cwnd)) {
         0 => cwnd.saturating_mul(100),
@@ -212,7 +213,7 @@ impl CubicFunction {
         if t < epoch.k { origin.saturating_sub(rise) } else { origin + rise }
     }
 
-    /// Advances the estimate of Reno's window; returns the greatest `cnt` that keeps up with it.
+    /// Advances the estimate of Reno's window. Returns the largest `cnt` that keeps up with it.
     fn tcp_friendliness_cnt(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
         let delta = (u64::from(cwnd) * self.beta_scale / 8).max(1);
         let increments = epoch.ack_cnt.saturating_sub(1) / delta;

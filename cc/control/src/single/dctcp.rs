@@ -1,15 +1,15 @@
-//! DCTCP: decrease in proportion to the share of marked packets.
+//! DCTCP: decrease in proportion to the fraction of marked packets.
 //!
-//! Switches mark above a short queue; the sender estimates the marked share `alpha` and reduces by half of it:
-//! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
-//! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
+//! Switches mark above a short queue. The sender estimates the marked fraction `alpha` and reduces by half of it:
+//! - Once per round trip: `alpha <- (1 - g) alpha + g F`, with `F` the fraction of CE-marked packets and `g` = 1/16.
+//! - A mark: threshold = window (1 - alpha / 2), once per window. Loss: half, as Reno. Increase: Reno's.
 //!
-//! What it needs of the sender: `AckSample::marked`, and a receiver that echoes each packet's mark
-//! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until CWR (RFC 3168), which would count as a round trip of marks
-//! and make alpha too large. Without marks it is Reno.
+//! It needs `AckSample::marked` from the sender, and a receiver that echoes each packet's mark ([`Ecn::PerPacket`],
+//! RFC 8257 section 3.2). An echo until CWR (RFC 3168) would count as a round trip of marks and make alpha too large.
+//! Without marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
-//! A loss while a mark reduces the window halves the window of that moment.
+//! A loss while a mark reduces the window halves the window at that time.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -55,7 +55,7 @@ const MAX_ALPHA_SHIFT: u32 = 10;
 #[derive(Debug)]
 pub struct Dctcp {
     gain_shift: u32,
-    /// The marked share, in 1/1024.
+    /// The marked fraction, in 1/1024.
     alpha: u64,
     /// Packet number whose acknowledgement ends the round.
     next_seq: u64,
@@ -76,7 +76,7 @@ impl Dctcp {
 
     /// Updates alpha at the end of a round trip, in which `delivered` packets arrived, `delivered_ce` of them marked.
     fn update_alpha(&mut self) {
-        // A small alpha becomes zero, as its shift would be zero.
+        // A small alpha becomes zero, because its shift would be zero.
         self.alpha -= match self.alpha >> self.gain_shift {
             0 => self.alpha,
             decrease => decrease,
@@ -106,7 +106,7 @@ impl CongestionOps for Dctcp {
         }
     }
 
-    /// A loss halves the window as it is now, also one that marks are reducing (Linux `dctcp_react_to_loss`).
+    /// A loss halves the current window, even one that marks are reducing (Linux `dctcp_react_to_loss`).
     fn set_state(&mut self, state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Recovery && state.ca_state != CaState::Recovery {
             state.ssthresh = (state.cwnd / 2).max(2);

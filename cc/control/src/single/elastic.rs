@@ -1,14 +1,14 @@
-//! Elastic-TCP: growth by the ratio of the greatest RTT to the present one.
+//! Elastic-TCP: growth by the ratio of the maximum RTT to the current one.
 //!
-//! - Increase: `WWF / window` packets an acknowledgement, with the window-correlated weight
-//!   `WWF = sqrt(window * greatest RTT / present RTT)`: fast while the queue is empty, Reno-like where it is full.
-//! - Decrease: half, as Reno. A timeout resets the greatest RTT.
+//! - Increase: `WWF / window` packets per acknowledgement, with the window-correlated weight
+//!   `WWF = sqrt(window * maximum RTT / current RTT)`: fast while the queue is empty, Reno-like when it is full.
+//! - Decrease: half, as Reno. A timeout resets the maximum RTT.
 //!
 //! Source: Alrshah, Al-Maqri, Othman, "Elastic-TCP: flexible congestion control algorithm to adapt for high-BDP
-//! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, all else is as in the Linux modules
-//! written for the paper: slow start and loss are Reno's, what slow start leaves of an acknowledgement is dropped.
-//! Deviations: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
-//! whether an acknowledgement of many packets counts once or for each: `count`.
+//! networks" (IEEE Systems Journal 2019, arXiv:1904.13105). It is not in Linux; everything else is as in the Linux
+//! modules written for the paper: slow start and loss are Reno's, and packets of an acknowledgement beyond slow start
+//! are dropped. Deviations: the weight keeps six binary digits (the modules truncate it to packets). Implementations
+//! differ in whether an acknowledgement of many packets counts once or for each packet: `count`.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
@@ -52,7 +52,7 @@ impl Elastic {
         (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(max_rtt) / u128::from(self.rtt)).isqrt() as u64
     }
 
-    /// Grows by whole packets; `cwnd_fraction` keeps the rest, as [`CwndState::cwnd_cnt`] counts whole packets.
+    /// Grows by whole packets. `cwnd_fraction` keeps the rest, because [`CwndState::cwnd_cnt`] counts whole packets.
     fn increase(&mut self, state: &mut CwndState, acked: u32) {
         let acks = if self.per_packet { u64::from(acked) } else { 1 };
         let cwnd_units = u64::from(state.cwnd) * ONE;

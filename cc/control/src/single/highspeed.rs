@@ -1,13 +1,13 @@
 //! HighSpeed TCP: the larger the window, the larger the increase and the smaller the decrease.
 //!
-//! - Increase: `a(w)` packets a round trip; decrease: by `b(w) w`. Reno (1, 1/2) up to 38 packets.
+//! - Increase: `a(w)` packets per round trip; decrease: by `b(w) w`. Reno (1, 1/2) up to 38 packets.
 //! - `b(w) = 0.5 + (0.1 - 0.5) (ln w - ln 38) / (ln 83000 - ln 38)`
 //! - `a(w) = w^2 p(w) 2 b(w) / (2 - b(w))` with the response `p(w) = 1 / (12.8 w^1.2)`
 //!
 //! Source: RFC 3649 (Floyd 2003), table of appendix B; steps as in Linux 6.1 (`tcp_highspeed.c`).
-//! Deviations from the RFC, all Linux's: `a` is added per acknowledgement, not per packet, so that delayed
-//! acknowledgements halve the growth; what slow start leaves of an acknowledgement is dropped; the row of the table is
-//! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
+//! Deviations from the RFC, all as in Linux: `a` is added per acknowledgement, not per packet, so that delayed
+//! acknowledgements halve the growth. Packets of an acknowledgement beyond slow start are dropped. The table is looked
+//! up only in congestion avoidance, so that a loss in slow start still uses the previous row (at first: one half).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, Properties};
@@ -23,13 +23,13 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|_| CwndController::boxed(HighSpeed { aimd_vals: table(), ai: 0 })),
 };
 
-/// Reno up to here, packets (RFC 3649 Low_Window).
+/// Window up to which it is Reno, packets (RFC 3649 Low_Window).
 const LOW_WINDOW: u32 = 38;
-/// Where b reaches [`HIGH_DECREASE`], packets (RFC 3649 High_Window).
+/// Window at which b reaches [`HIGH_DECREASE`], packets (RFC 3649 High_Window).
 const HIGH_WINDOW: u32 = 83_000;
 /// RFC 3649 High_Decrease.
 const HIGH_DECREASE: f64 = 0.1;
-/// Row i grows by i + 1 packets a round trip: the last row covers High_Window and a little more, as in Linux.
+/// Row i grows by i + 1 packets per round trip. The last row covers High_Window and a little more, as in Linux.
 const AIMD_MAX: usize = 72;
 
 /// State of HighSpeed TCP.
@@ -39,7 +39,7 @@ pub struct HighSpeed {
     ai: usize,
 }
 
-/// One line of the table: valid above the row before, up to this window.
+/// One row of the table: valid above the previous row, up to this window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AimdEntry {
     cwnd: u32,
@@ -59,7 +59,7 @@ fn increase(cwnd: f64) -> f64 {
     cwnd * cwnd * p * 2.0 * b / (2.0 - b)
 }
 
-/// The table of RFC 3649 appendix B: a new row where `a` exceeds that of the row before by one.
+/// The table of RFC 3649 appendix B, with a new row when `a` exceeds that of the previous row by one.
 fn table() -> [AimdEntry; AIMD_MAX] {
     let mut last = (LOW_WINDOW, 1.0);
     std::array::from_fn(|row| {

@@ -1,15 +1,15 @@
 //! H-TCP: increase by the time since the last congestion, decrease by the ratio of minimum to maximum RTT.
 //!
-//! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
-//!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the minimum RTT in units of 100 ms (half to ten
-//!   times) and by `2 (1 - beta)`, so that the growth a second depends on neither RTT nor decrease.
-//! - Decrease: threshold = `beta` of the window, `beta = minimum RTT / greatest RTT` within 0.5 and 0.8, which just
+//! - Increase: `alpha` packets per window, 1 for the first second (`Delta_L`) after a congestion and then
+//!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds. It is scaled by the minimum RTT in units of 100 ms (half to
+//!   ten times) and by `2 (1 - beta)`, so that the growth per second depends on neither RTT nor decrease.
+//! - Decrease: threshold = `beta` of the window, `beta = minimum RTT / maximum RTT` within 0.5 and 0.8, which just
 //!   empties the queue; 0.5 if the throughput since the last congestion differs by more than a fifth from that before.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as
-//! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Deviations from the paper,
-//! Linux's: the greatest RTT loses a twentieth of its distance from the minimum with every congestion and ignores a
-//! sample more than 20 ms above it; no adaptive decrease with a minimum RTT of 10 ms or less.
+//! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, and RTTs are rounded up to them. Deviations from the
+//! paper, as in Linux: the maximum RTT loses a twentieth of its distance from the minimum with every congestion and
+//! ignores a sample more than 20 ms above it; there is no adaptive decrease with a minimum RTT of 10 ms or less.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -57,9 +57,9 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// Alpha and beta are kept in 1/128.
 const ONE: u64 = 128;
-/// A sample may exceed the greatest RTT by this.
+/// Amount by which a sample may exceed the maximum RTT.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
-/// Minimum RTTs up to this are too coarse for a ratio.
+/// Minimum RTT up to which ticks are too coarse for a ratio.
 const MIN_RATIO_RTT: Span = Span::from_millis(10);
 /// The throughput filter is restarted until this many minimum RTTs after a congestion.
 const SETTLING_RTTS: u64 = 3;
@@ -94,11 +94,11 @@ struct Constants {
 struct Epoch {
     last_cong: u64,
     max_rtt: u64,
-    /// Greatest throughput of the epoch before.
+    /// Maximum throughput of the previous epoch.
     old_max_b: u64,
 }
 
-/// Packets a second, measured by the window.
+/// Packets per second, measured by the window.
 #[derive(Debug, Default)]
 struct Throughput {
     packetcount: u32,
@@ -107,7 +107,7 @@ struct Throughput {
     max_b: u64,
 }
 
-/// Ticks a second.
+/// Ticks per second.
 fn hz(state: &CwndState) -> u64 {
     Span::from_secs(1).as_nanos() / state.tick.as_nanos()
 }

@@ -1,15 +1,16 @@
 //! Hybla: a flow with a long RTT grows as fast as one with a short RTT.
 //!
-//! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement adds
+//! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement adds:
 //! - in slow start `2^rho - 1` packets,
-//! - in congestion avoidance `rho^2 / window` packets: as many a second as Reno at RTT0.
+//! - in congestion avoidance `rho^2 / window` packets: as many per second as Reno at RTT0.
 //! - Decrease: half, as Reno. Reno's growth outside the open state.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
-//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the minimum smoothed one so far. Deviations from the paper, Linux's: the
-//! flow begins with a window of `rho` packets; rho in eighths, at most 16 in the exponent; a step an acknowledgement,
-//! however many packets it covers; no window above 65535 packets. Deviation from Linux: without a sample from the
-//! handshake the flow begins with the initial window and the first sample sets rho (in Linux rho then stays 1).
+//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the minimum smoothed one so far. Deviations from the paper, as in Linux:
+//! the flow begins with a window of `rho` packets; rho is in eighths, at most 16 in the exponent; there is one step per
+//! acknowledgement, however many packets it covers; no window exceeds 65535 packets. Deviation from Linux: without a
+//! sample from the handshake the flow begins with the initial window, and the first sample sets rho (in Linux rho then
+//! stays 1).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -36,7 +37,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const ONE: u32 = 128;
 /// `2^(i/8)`, in 1/128: the fraction of rho in the exponent.
 const FRACTION: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
-/// The whole part of rho counts for at most this in the exponent.
+/// Maximum of the whole part of rho in the exponent.
 const LARGEST_EXPONENT: u32 = 16;
 /// Maximum number of packets in flight.
 const CLAMP: u32 = 65_535;
@@ -83,7 +84,7 @@ impl Hybla {
         if packets > 0 {
             state.cwnd_cnt = 0;
         }
-        // A window too large for such steps grows as Reno's, counting one packet an acknowledgement.
+        // A window that is too large for such steps grows as Reno's, counting one packet per acknowledgement.
         if step == 0 && state.cwnd_cnt >= state.cwnd {
             (state.cwnd, state.cwnd_cnt) = (state.cwnd + 1, 0);
         }
@@ -99,7 +100,7 @@ impl CongestionOps for Hybla {
         }
     }
 
-    /// The RTT is also measured while the window is not filled; it does not grow then.
+    /// The RTT is also measured while the window is not filled, but the window does not grow then.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }

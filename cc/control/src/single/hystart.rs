@@ -10,11 +10,11 @@
 use crate::AckSample;
 use crate::common::{CwndState, RoundTrip};
 
-/// HyStart is off below this window, packets (Linux `hystart_low_window`).
+/// Window below which HyStart is off, packets (Linux `hystart_low_window`).
 const LOW_WINDOW: u32 = 16;
-/// Acknowledgements at most this far apart belong to one train, microseconds.
+/// Maximum gap between acknowledgements of one train, microseconds.
 const ACK_DELTA_US: u64 = 2_000;
-/// Round-trip samples before a round's minimum delay counts.
+/// RTT samples before a round's minimum delay counts.
 const MIN_SAMPLES: u32 = 8;
 /// The largest burst of segmentation offload, bytes, for which a train is allowed more time.
 const GSO_MAX_SIZE: u64 = 65_536;
@@ -70,7 +70,7 @@ fn delay_threshold(delay_min: u64) -> u64 {
     (delay_min / 8).clamp(4_000, 16_000)
 }
 
-/// Time of four of the largest bursts at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
+/// Time of four of the largest bursts at the rate that Linux estimates (`sk_pacing_rate`: twice the window per smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
 fn ack_delay(state: &CwndState, sample: &AckSample) -> u64 {
     let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };

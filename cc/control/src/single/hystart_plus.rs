@@ -1,23 +1,23 @@
 //! HyStart++: ends slow start by delay, after a conservative slow start.
 //!
-//! - A round's minimum RTT an eighth (4 to 16 ms) above that of the round before begins *conservative slow start*:
-//!   growth at a quarter of the rate, for five round trips.
-//! - If the RTT falls below that of its beginning meanwhile, slow start is resumed.
+//! - A minimum RTT of a round that exceeds that of the previous round by an eighth (4 to 16 ms) begins *conservative
+//!   slow start*: growth at a quarter of the rate, for five round trips.
+//! - If the RTT falls below that of its beginning in this time, slow start is resumed.
 //! - Otherwise slow start ends; a loss or mark ends it at once.
 //!
-//! A round's minimum RTT counts with at least eight samples. Only for the first slow start: later ones have a
-//! threshold.
+//! A round's minimum RTT counts with at least eight samples. HyStart++ is only for the first slow start: later ones
+//! have a threshold.
 //!
-//! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
-//! Deviation from the RFC: growth counts packets, not bytes; the fraction is carried over.
+//! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth per acknowledgement).
+//! Deviation from the RFC: growth counts packets, not bytes, and the fraction is carried over.
 
 use crate::AckSample;
 use crate::common::RoundTrip;
 
-/// Minimum and maximum rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
+/// Minimum and maximum rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH).
 const MIN_RTT_THRESH_US: u64 = 4_000;
 const MAX_RTT_THRESH_US: u64 = 16_000;
-/// ...between which it is this fraction of the RTT (MIN_RTT_DIVISOR).
+/// Between these bounds, the rise is this fraction of the RTT (MIN_RTT_DIVISOR).
 const MIN_RTT_DIVISOR: u64 = 8;
 /// Samples before a round's minimum RTT counts (N_RTT_SAMPLE).
 const N_RTT_SAMPLE: u32 = 8;
@@ -25,7 +25,7 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 /// Duration of conservative slow start, round trips, including the one in which it begins (CSS_ROUNDS).
 const CSS_ROUNDS: u32 = 5;
-/// Packets of growth an acknowledgement (L).
+/// Maximum growth per acknowledgement, packets (L).
 const L: u32 = 8;
 
 /// HyStart++ of the first slow start (RFC 9406). Times are microseconds.
@@ -43,9 +43,9 @@ pub(super) struct HyStartPlus {
 struct Css {
     /// Minimum RTT of the round that began CSS (`cssBaselineMinRtt`).
     css_baseline_min_rtt: u64,
-    /// Round trips that ended since.
+    /// Round trips that have ended since.
     css_round_count: u32,
-    /// Packets acked that have not caused growth yet.
+    /// Acknowledged packets that have not caused growth yet.
     acked: u32,
 }
 

@@ -1,15 +1,15 @@
 //! TCP Illinois: increase and decrease depend on the queueing delay; loss triggers the decrease.
 //!
-//! Once a round trip, with the mean queueing delay of the round `da` and the greatest ever `dm`:
-//! - Increase: `alpha` packets a window, 10 while `da` is within 1 % of `dm`, then falling as `k1 / (k2 + da)` to 0.3.
-//!   Once it has fallen, five rounds without delay bring it back.
+//! Once per round trip, with the mean queueing delay of the round `da` and the maximum ever `dm`:
+//! - Increase: `alpha` packets per window, 10 while `da` is within 1 % of `dm`, then falling as `k1 / (k2 + da)` to
+//!   0.3. Once it has fallen, five rounds without delay restore it.
 //! - Decrease: by `beta` of the window, 1/8 up to `da = 0.1 dm`, rising linearly to 1/2 at `0.8 dm`.
 //! - Reno (1, 1/2) below 15 packets and after a timeout.
 //!
 //! Source: Liu, Basar, Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
 //! networks" (Performance Evaluation 2008); fixed point and order as in Linux 6.1 (`tcp_illinois.c`).
-//! Deviations from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that
-//! one outlier makes the flow aggressive from then on; what slow start leaves of an acknowledgement is dropped.
+//! Deviations from the paper, as in Linux: `alpha` starts at its maximum. The maximum delay is never reset, so that one
+//! outlier makes the flow aggressive from then on. Packets of an acknowledgement beyond slow start are dropped.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
@@ -63,7 +63,7 @@ const ALPHA_ONE: u64 = 128;
 const BETA_ONE: u64 = 64;
 /// Reno's halving.
 const BETA_RENO: u64 = BETA_ONE / 2;
-/// RTTs are taken for at most this many microseconds, 3.3 s.
+/// Maximum RTT that is used, microseconds: 3.3 s.
 const RTT_MAX: u64 = u32::MAX as u64 / 1280;
 
 /// State of Illinois.
@@ -81,7 +81,7 @@ pub struct Illinois {
     cnt_rtt: u64,
     /// Whether the delay has risen since alpha was at its maximum.
     rtt_above: bool,
-    /// Rounds without delay since the delay has risen.
+    /// Rounds without delay since the delay rose.
     rtt_low: u64,
     restart_round: bool,
 }
@@ -173,7 +173,7 @@ impl Illinois {
         self.constants.alpha.1
     }
 
-    /// Grows by about alpha packets a window.
+    /// Grows by about alpha packets per window.
     fn increase(&mut self, state: &mut CwndState) {
         state.cwnd_cnt += std::mem::replace(&mut self.acked, 1);
         let delta = ((u64::from(state.cwnd_cnt) * self.alpha) >> ALPHA_ONE.ilog2()) as u32;
@@ -185,7 +185,7 @@ impl Illinois {
 }
 
 impl CongestionOps for Illinois {
-    /// Rounds are counted also while the window is not filled; `cong_avoid` does not grow it then.
+    /// Rounds are also counted while the window is not filled, but `cong_avoid` does not grow it then.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }

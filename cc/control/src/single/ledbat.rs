@@ -1,21 +1,21 @@
-//! LEDBAT++: background transport, keeps the queueing delay at 60 ms and gives way to what fills a queue.
+//! LEDBAT++: background transport that keeps the queueing delay at 60 ms and yields to flows that fill the queue.
 //!
-//! The queueing delay is the minimum of the latest four RTTs less the minimum of the last ten minutes (`base`).
-//! - *Gain* `g = 1 / min(16, ceil(2 target / base))`: one, Reno's, from a base of 120 ms on, and less on shorter paths.
-//! - Growth: `g` packets a round trip; above the target by `g - C W (delay / target - 1)`, which takes at most half of
+//! The queueing delay is the minimum of the latest four RTTs minus the minimum of the last ten minutes (`base`).
+//! - *Gain* `g = 1 / min(16, ceil(2 target / base))`: 1 (as Reno) from a base of 120 ms on, and less on shorter paths.
+//! - Growth: `g` packets per round trip; above the target `g - C W (delay / target - 1)`, which removes at most half of
 //!   the window `W`.
-//! - Slow start: begins with two packets, grows by `g` a packet acknowledged; the first one ends where the delay exceeds
-//!   three quarters of the target.
-//! - *Slowdown*, so that the queue drains and each flow sees the base: two round trips after the end of the first slow
-//!   start two packets for two round trips, then slow start up to the former window. The next one begins nine times its
-//!   duration after its end, which costs a tenth of the rate at most.
+//! - Slow start: begins with two packets and grows by `g` per acknowledged packet. The first one ends when the delay
+//!   exceeds three quarters of the target.
+//! - *Slowdown*, so that the queue drains and each flow measures the base: two round trips after the end of the first
+//!   slow start, two packets for two round trips, then slow start up to the former window. The next one begins nine
+//!   times its duration after its end, which costs at most a tenth of the rate.
 //! - Loss: half, as Reno.
 //!
 //! Source: draft-irtf-iccrg-ledbat-plus-plus-01; RFC 6817 for the history of the base (ten minutes, one minimum each) and
 //! the filter of four samples.
 //! Deviations: round trips are counted by packets, and growth and decrease of congestion avoidance take place at their
-//! end; a loss during the two round trips of a slowdown halves the window from before it, whose packets were lost, and
-//! leaves the two packets (the draft does not say).
+//! end. A loss during the two round trips of a slowdown halves the window from before it, whose packets were lost, and
+//! keeps the two packets (the draft does not say).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties};
@@ -58,11 +58,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Ledbat::new(params))),
 };
 
-/// Window of a slowdown and of the beginning, packets.
+/// Window at the start and during a slowdown, packets.
 const MIN_CWND: u32 = 2;
-/// Round trips from the first slow start to the first slowdown, and of a slowdown's minimum window.
+/// Round trips between the first slow start and the first slowdown, and of a slowdown's minimum window.
 const SLOWDOWN_ROUNDS: u32 = 2;
-/// RTT samples of the present delay (RFC 6817: CURRENT_FILTER).
+/// RTT samples of the current delay (RFC 6817: CURRENT_FILTER).
 const CURRENT_FILTER: usize = 4;
 /// Minutes of the base delay (RFC 6817: BASE_HISTORY).
 const BASE_HISTORY: u64 = 10;
@@ -83,7 +83,7 @@ pub struct Ledbat {
     fraction: f64,
 }
 
-/// Where a flow is between its slowdowns.
+/// The phase of a flow with respect to its slowdowns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The first slow start.
@@ -98,7 +98,7 @@ enum Phase {
     Avoidance { until: Instant },
 }
 
-/// The base delay and the present one.
+/// The base delay and the current one.
 #[derive(Debug)]
 struct Delays {
     /// The minima of minutes, each at its number modulo the history's length: number and RTT.
@@ -155,14 +155,14 @@ impl Ledbat {
         1.0 / (divisor as f64).clamp(1.0, self.max_divisor)
     }
 
-    /// By how many packets a window changes in a round trip of congestion avoidance.
+    /// Packets by which a window changes in a round trip of congestion avoidance.
     fn step(&self, window: f64, may_grow: bool) -> f64 {
         let excess = self.delays.queueing_delay().as_secs_f64() / self.target.as_secs_f64() - 1.0;
         let growth = if may_grow { self.gain() } else { 0.0 };
         if excess <= 0.0 { growth } else { (growth - self.constant * window * excess).max(-window / 2.0) }
     }
 
-    /// Changes the window by so many packets, up to `max`.
+    /// Changes the window by this many packets, up to `max`.
     fn change_window(&mut self, state: &mut CwndState, packets: f64, max: u32) {
         let max = f64::from(max.min(state.cwnd_clamp));
         let window = (f64::from(state.cwnd) + self.fraction + packets).clamp(f64::from(MIN_CWND), max.max(2.0));
@@ -173,7 +173,7 @@ impl Ledbat {
     fn avoid_congestion(&mut self, state: &mut CwndState, may_grow: bool) {
         let packets = self.step(f64::from(state.cwnd) + self.fraction, may_grow);
         self.change_window(state, packets, state.cwnd_clamp);
-        // A decrease is no reason for slow start.
+        // A decrease must not cause slow start.
         state.ssthresh = state.ssthresh.min(state.cwnd);
     }
 

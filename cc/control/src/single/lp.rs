@@ -1,26 +1,26 @@
-//! TCP-LP: low priority, uses the capacity that other flows leave.
+//! TCP-LP: low priority; uses the capacity that other flows leave.
 //!
 //! A low-priority flow backs off before the queue overflows:
-//! - **Early congestion**: the smoothed one-way delay is not below `min + 0.15 (max - min)` of the delays seen.
+//! - **Early congestion**: the smoothed one-way delay is at least `min + 0.15 (max - min)` of the delays so far.
 //! - It halves the window; a second one within three round trips (the *inference* time) leaves one packet. During the
 //!   inference time the window does not grow.
 //! - Everything else is Reno's.
 //!
-//! What it needs of the sender: `AckSample::one_way_delay`. Without timestamps it is Reno, as in Linux.
+//! It needs `AckSample::one_way_delay` from the sender. Without timestamps it is Reno, as in Linux.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`).
-//! Deviations from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion resets
-//! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the
-//! minimum and the maximum at once) halves the window.
+//! Deviations from the paper, all as in Linux: the maximum delay is the second largest so far. Early congestion resets
+//! both extremes. Growth after it may be slow start. The comparison is strict, so that the very first sample (both the
+//! minimum and the maximum) halves the window.
 //!
-//! Linux's delay: it subtracts time stamps, whose origin at the receiver has been random since Linux 4.10: the "delay" of a
-//! flow is anything up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows there is never early
-//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is without a cause.
-//! That is the default, `delay = "linux"`, with an origin drawn for each flow; the sender booted when the simulation
-//! began. The paper's
-//! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too
-//! (and a packet that was alone in flight brings no sample, as its acknowledgement may have been delayed).
+//! Linux's delay: it subtracts timestamps, whose origin at the receiver has been random since Linux 4.10. The "delay"
+//! of a flow is therefore any value up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows
+//! there is never early congestion, and TCP-LP is Reno (measured on 6.1: the same windows to the packet). For some
+//! flows there is early congestion without a cause. That is the default, `delay = "linux"`, with an origin drawn for
+//! each flow; the sender booted when the simulation began. The paper's algorithm, which knows the delay, is
+//! `delay = "path"`. With `"rtt"`, a queue on the reverse path makes it yield, too (and a packet that was alone in
+//! flight gives no sample, because its acknowledgement may have been delayed).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckProgress, AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
@@ -50,7 +50,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
     ],
     properties: Properties {
-        // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
+        // A second early congestion leaves one packet (Kuzmanovic and Knightly).
         min_cwnd: 1,
         colour: Some(["#4f7fb3", "#8fb5de"]),
         ..Properties::DEFAULT
@@ -82,23 +82,23 @@ enum DelaySource {
 /// Linux's estimate of the one-way delay, in 32 bits as there.
 #[derive(Debug, Default)]
 struct RemoteClock {
-    /// Where the receiver's time stamps begin, ms; drawn at the first acknowledgement.
+    /// The origin of the receiver's timestamps, ms; drawn at the first acknowledgement.
     clock_offset: Option<u32>,
-    /// Time stamps of receiver and sender at the latest estimate.
+    /// Timestamps of receiver and sender at the latest estimate.
     latest: [u32; 2],
-    /// The receiver's ticks in a second of the sender's.
+    /// The receiver's ticks per second of the sender.
     remote_hz: i64,
 }
 
 impl RemoteClock {
-    /// The difference of the time stamps for a packet sent at `sent` and received `delay` later; `None` while the rate
+    /// The difference of the timestamps for a packet sent at `sent` and received `delay` later; `None` while the rate
     /// of the receiver's clock is not known.
     fn owd(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
         let receiver = *self.clock_offset.get_or_insert_with(|| cx.rng.bits() as u32);
-        // Of its own, which come back, the sender knows the origin (`tsoffset`).
+        // The sender knows the origin of its own echoed timestamps (`tsoffset`).
         let timestamps = [receiver.wrapping_add((sent + delay).as_millis() as u32), sent.as_millis() as u32];
         self.update_remote_hz(timestamps);
-        // Whole milliseconds a tick: zero once the estimate is above 1000.
+        // Whole milliseconds per tick: zero once the estimate is above 1000.
         let tick = if self.remote_hz > 0 { (1000 / self.remote_hz) as u32 } else { return None };
         Some(timestamps[0].wrapping_mul(tick).wrapping_sub(timestamps[1])).filter(|delay| *delay > 0)
     }
@@ -110,20 +110,21 @@ impl RemoteClock {
             return;
         }
         let remote_hz = 1000 * elapsed[0] / elapsed[1];
-        // Smoothed by 1/64 of the difference, rounded down: a lower value is followed, less than 64 more is not.
+        // Smoothed by 1/64 of the difference, rounded down: it follows a lower value, but not one that is less than 64
+        // higher.
         let difference = if self.remote_hz > 0 { (remote_hz - self.remote_hz).div_euclid(64) } else { remote_hz };
         self.remote_hz += difference;
     }
 }
 
-/// One-way delays, microseconds or Linux's milliseconds, in 32 bits as there.
+/// One-way delays, in microseconds or Linux's milliseconds, in 32 bits as in Linux.
 #[derive(Debug, Default)]
 struct OwdFilter {
     /// Eight times the smoothed delay; zero before the first sample.
     smoothed8: u32,
     owd_min: u32,
     owd_max: u32,
-    /// The greatest ever, not used as it may be an outlier.
+    /// The maximum ever, which is not used because it may be an outlier.
     owd_max_rsv: u32,
 }
 
@@ -146,7 +147,7 @@ impl OwdFilter {
         self.smoothed8 = self.smoothed8.wrapping_sub(self.sowd()).wrapping_add(delay);
     }
 
-    /// Whether the smoothed delay is below this share of the range.
+    /// Whether the smoothed delay is below this fraction of the range.
     fn within_threshold(&self, percent: u32) -> bool {
         let range = self.owd_max.wrapping_sub(self.owd_min);
         self.sowd() < self.owd_min.wrapping_add(range.wrapping_mul(percent) / 100)
@@ -181,7 +182,7 @@ impl Lp {
         match &mut self.delay_source {
             DelaySource::Linux(clock) => clock.owd(cx.now - progress.rtt?, progress.one_way_delay?, cx),
             DelaySource::Path => progress.one_way_delay.map(micros),
-            // A packet that was alone in flight: a receiver that delays acknowledgements waits for a second one.
+            // A packet was alone in flight: a receiver that delays acknowledgements waits for a second one.
             DelaySource::Rtt if progress.in_flight + progress.pkts_acked <= 1 => None,
             DelaySource::Rtt => progress.rtt.map(micros),
         }

@@ -1,21 +1,21 @@
 //! TCP-NV ("New Vegas"): Vegas for data centres, with rates instead of single RTTs.
 //!
-//! In an evaluation (one or more round trips) the greatest rate and the minimum RTT give the window without queue, plus
-//! a pad of ten packets: `max_win = greatest rate * minimum RTT + 10`; a rate is the packets delivered over one
-//! packet's smoothed RTT.
+//! In an evaluation (one or more round trips), the maximum rate and the minimum RTT give the window without queue, plus
+//! a pad of ten packets: `max_win = maximum rate * minimum RTT + 10`. A rate is the number of packets delivered over
+//! one packet's smoothed RTT.
 //! - Window above `max_win`: no growth, threshold = `max_win`, and the window falls by 30 % of the excess.
-//! - Window 2 or more below: growth is allowed: Reno's, slowed by a factor of two for each recent timeout.
+//! - Window at least 2 packets below: Reno's growth is allowed, slowed by a factor of two for each recent timeout.
 //! - Loss: 0.8 of the window.
 //! - The minimum RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
 //!
-//! A flow that never lets its own queue drain loses the path's RTT after that time: alone on a path, its queue grows
-//! by the pad every period. After a reduction growth needs 20 samples in an evaluation: with few packets a round trip
-//! it grows little.
+//! A flow that never lets its own queue drain loses the path's RTT after that time: alone on a path, its queue grows by
+//! the pad in every period. After a reduction, growth needs 20 samples in an evaluation, so that the flow grows little
+//! with few packets per round trip.
 //!
 //! Source: Brakmo, "TCP-NV: congestion avoidance for data centers" (2010); constants, integers and order of Linux 6.1
 //! (`tcp_nv.c`).
-//! Deviations from Linux: an acknowledgement without a valid delivery-rate sample is ignored; no base RTT given from
-//! outside (Linux: by a BPF program).
+//! Deviations from Linux: an acknowledgement without a valid delivery-rate sample is ignored, and no base RTT is given
+//! from outside (Linux: by a BPF program).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -51,9 +51,9 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Nv::new(params))),
 };
 
-/// A window this close below the greatest is neither raised nor lowered, packets.
+/// A window this close below the maximum is neither raised nor lowered, packets.
 const PAD_BUFFER: u32 = 2;
-/// Share of the packets above the greatest window by which the window is reduced, in 1/128 (`nv_dec_factor`).
+/// Fraction of the packets above the maximum window by which the window is reduced, in 1/128 (`nv_dec_factor`).
 const LOSS_DEC_FACTOR: u32 = 38;
 /// Samples before a decision to shrink, to shrink in slow start, and to grow.
 const DEC_EVAL_MIN_CALLS: u32 = 60;
@@ -62,14 +62,14 @@ const INC_EVAL_MIN_CALLS: u32 = 20;
 /// Round trips before a decision to shrink, and without enough samples before growth stops.
 const RTT_MIN_CNT: u32 = 2;
 const STOP_RTT_CNT: u32 = 10;
-/// Greatest exponent by which growth is slowed, and good evaluations before it falls.
+/// Maximum exponent by which growth is slowed, and good evaluations before it falls.
 const MIN_CWND_GROW_SHIFT: u32 = 8;
 const MIN_CWND_GROWTH_EVALS: u32 = 8;
 /// Window that a round trip with one sample may have: bounds and step, packets.
 const MIN_MIN_CWND: u32 = 4;
 const MAX_MIN_CWND: u32 = 81;
 const MIN_CWND_STEP: u32 = 2;
-/// Minimum number of packets acked per packet of growth.
+/// Minimum number of acknowledged packets per packet of growth.
 const MIN_GROWTH_CNT: u32 = 4;
 /// Rates are counted in 100 bit/s, with microseconds and bytes.
 const RATE_SCALE: u64 = 80_000;
@@ -103,7 +103,7 @@ pub struct Nv {
     catchup: bool,
 }
 
-/// Counts of the present evaluation.
+/// Counts of the current evaluation.
 #[derive(Debug, Default)]
 struct Eval {
     rtt_max_rate: u64,
@@ -173,7 +173,7 @@ impl Nv {
             && acked_packets >= u64::from(self.base_min_cwnd - 1)
             && self.base_min_cwnd < MAX_MIN_CWND
         {
-            // A whole round trip in one acknowledgement is no evidence: a larger window first.
+            // A whole round trip in one acknowledgement is no evidence; a larger window comes first.
             self.base_min_cwnd = (self.base_min_cwnd + MIN_CWND_STEP).min(MAX_MIN_CWND);
             self.rtt_start_seq = sample.snd_nxt + u64::from(self.base_min_cwnd);
             (self.eval.eval_call_cnt, self.allow_cwnd_growth) = (0, true);

@@ -1,20 +1,20 @@
 //! TCP Prague: DCTCP for the Internet, the sender of L4S.
 //!
-//! Its packets are ECT(1), each mark is told to it ([`Ecn::L4s`]), and a queue for L4S marks early and often:
-//! - Once a virtual round trip, `R* = max(RTT, 25 ms)`: `alpha <- (1 - g) alpha + g F`, `F` the share of marked packets,
-//!   `g` = 1/16. Alpha stays at its first value until the first mark.
-//! - A mark: window x (1 - alpha / 2) at once, and no second time within `R*`.
-//! - Increase: slow start up to the first mark or loss; then `(RTT / R*)^2` packets a round trip, by the acknowledged
+//! Its packets are ECT(1), each mark is reported to it ([`Ecn::L4s`]), and an L4S queue marks early and often:
+//! - Once per virtual round trip, `R* = max(RTT, 25 ms)`: `alpha <- (1 - g) alpha + g F`, with `F` the fraction of
+//!   marked packets and `g` = 1/16. Alpha keeps its first value until the first mark.
+//! - A mark: window x (1 - alpha / 2) at once, at most once per `R*`.
+//! - Increase: slow start up to the first mark or loss; then `(RTT / R*)^2` packets per round trip, by the acknowledged
 //!   packets that are not marked, also while marks reduce the window. The window has a fraction.
 //! - Loss: half, as Reno; of the window before the mark if one has just reduced it.
-//! - Pacing at the window a smoothed RTT, twice that in slow start.
+//! - Pacing at one window per smoothed RTT, twice that in slow start.
 //!
-//! At a steady marking probability `p` the two balance at a window of `2 (1 - p) / p` packets for RTTs above 25 ms, and
-//! below that at the rate that the flow would have there: `(RTT / R*) 2 (1 - p) / p` packets.
+//! At a steady marking probability `p` the two balance at a window of `2 (1 - p) / p` packets for RTTs above 25 ms.
+//! Below, they balance at the rate that the flow would have there: `(RTT / R*) 2 (1 - p) / p` packets.
 //!
-//! Source: draft-briscoe-iccrg-prague-congestion-control-04, sections 2.4 and 3. Deviations: the RTT independence holds
-//! from the first mark on, not after some hundred round trips more; the window is at least two packets; no fall-back on
-//! suspicion of a classic ECN queue; halved by loss, not reduced as by CUBIC.
+//! Source: draft-briscoe-iccrg-prague-congestion-control-04, sections 2.4 and 3. Deviations: the RTT independence
+//! applies from the first mark on, not only some hundred round trips later. The window is at least two packets. There
+//! is no fall-back on suspicion of a classic ECN queue. A loss halves the window, instead of reducing it as CUBIC does.
 
 use crate::common::{self, CongestionOps, CwndState};
 use crate::{
@@ -58,7 +58,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| Box::new(Prague::new(params))),
 };
 
-/// IP and TCP headers with timestamps, bytes: what the pacing rate has beyond the payload.
+/// IP and TCP headers with timestamps, bytes: the pacing rate includes them in addition to the payload.
 const HEADERS: u64 = 52;
 
 /// State of Prague.
@@ -69,26 +69,26 @@ pub struct Prague {
     rtt_virt: Span,
     gain: f64,
     first_alpha: f64,
-    /// The smoothed share of marked packets, 0 to 1.
+    /// The smoothed fraction of marked packets, 0 to 1.
     alpha: f64,
     saw_mark: bool,
-    /// When alpha was updated last, and packets delivered and marked since.
+    /// Time of the latest update of alpha, and packets delivered and marked since then.
     updated: Instant,
     delivered: u64,
     marked: u64,
-    /// When a mark may reduce again.
+    /// Time from which a mark may reduce again.
     next_reduction: Instant,
     srtt: Span,
 }
 
-/// How the window grows, and how loss reduces it.
+/// The growth of the window, and its reduction by loss.
 #[derive(Debug)]
 struct Window {
-    /// Part of a packet by which the window is larger, 0 to 1.
+    /// Fraction of a packet by which the window is larger, 0 to 1.
     fraction: f64,
-    /// Growth, packets a round trip.
+    /// Growth, packets per round trip.
     increase: f64,
-    /// While marks reduce: the window before.
+    /// The window before, while marks reduce it.
     before_mark: Option<u32>,
 }
 
@@ -167,7 +167,7 @@ impl Prague {
             self.next_reduction = cx.now + virtual_rtt;
             self.window.scale(&mut self.state, 1.0 - self.alpha / 2.0);
         }
-        // For marks the window needs no episode: it was reduced at once, and grows on.
+        // Marks need no episode of the window: it was reduced at once, and continues to grow.
         let is_marked_only = sample.ca_state == CaState::Cwr && !self.is_in_loss();
         let ca_state = if is_marked_only { CaState::Open } else { sample.ca_state };
         self.state.on_event(&mut self.window, &PathEvent::Ack(AckSample { ca_state, ..*sample }), cx);
@@ -204,7 +204,7 @@ impl PathController for Prague {
         }
         self.state.on_event(&mut self.window, event, cx);
         if in_marked_window && self.is_in_loss() {
-            // What marks have reduced is not undone.
+            // A reduction by marks is not undone.
             (self.state.prior_ssthresh, self.window.before_mark) = (0, None);
         }
     }

@@ -1,10 +1,10 @@
-//! Reno (NewReno): add one packet a round trip, halve on loss.
+//! Reno (NewReno): add one packet per round trip, halve on loss.
 //!
-//! - Increase: slow start by the packets acked up to the threshold, then +1 packet per window acked.
+//! - Increase: slow start by the acknowledged packets up to the threshold, then +1 packet per window acknowledged.
 //! - Decrease: threshold = window / 2, at least 2 packets.
 //!
 //! Source: RFC 5681, RFC 6582; constants and integer steps as in Linux 6.1 (`tcp_cong.c`).
-//! Deviations from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
+//! Deviations from the RFC, all as in Linux: the window, not the flight size, is halved; no inflation during recovery
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
 use crate::common::{self, CongestionOps, CwndState, careful_resume};

@@ -1,8 +1,8 @@
 //! Scalable TCP: increase and decrease in proportion to the window, so that recovery takes the same number of round
 //! trips at any rate.
 //!
-//! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window. (Older
-//!   kernels: 50, because acknowledgements are delayed.)
+//! - Increase: 1 packet per 100 acknowledged (1 % per round trip); below a window of 100 packets, one packet per window
+//!   as Reno. (Older kernels: 50, because acknowledgements are delayed.)
 //! - Decrease: threshold = 7/8 of the window, at least 2 packets.
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in
@@ -32,7 +32,7 @@ const MD_SCALE: u32 = 3;
 /// Scalable TCP, which has no state.
 #[derive(Debug)]
 pub struct Scalable {
-    /// Packets acked per packet of growth.
+    /// Acknowledged packets per packet of growth.
     ai_cnt: u32,
 }
 

@@ -1,33 +1,33 @@
 //! SEARCH (Slow start Exit At Right CHokepoint): ends slow start when deliveries no longer double.
 //!
-//! While slow start has not filled the path, a window of time brings twice what the window one round trip earlier
-//! brought. Deliveries are counted in *bins* of time; the two windows are of ten bins, 3.5 times the initial RTT, long
-//! enough for the variation of wireless and satellite links to even out. With `norm = (2 prev - curr) / (2 prev)`, slow
-//! start ends at `norm >= 0.35`, about two round trips after the path was full, and the window goes back by what was
-//! delivered in these two round trips.
+//! While slow start has not filled the path, a time window delivers twice as much as the window one round trip earlier.
+//! Deliveries are counted in *bins* of time. The two windows have ten bins, 3.5 times the initial RTT, long enough to
+//! average out the variation of wireless and satellite links. With `norm = (2 prev - curr) / (2 prev)`, slow start ends
+//! at `norm >= 0.35`, about two round trips after the path was full. The window then falls by the packets delivered in
+//! these two round trips.
 //!
-//! Source: draft-chung-ietf-ccwg-00 (4 June 2024), "SEARCH 3.0": the latest version whose whole text could be had. It
-//! was continued as draft-chung-ccwg-search, whose version 10 is the latest known of; the abstract of version 09
-//! compares deliveries with what was sent, which this does not.
+//! Source: draft-chung-ietf-ccwg-00 (4 June 2024), "SEARCH 3.0": the latest version whose full text was available. It
+//! was continued as draft-chung-ccwg-search, whose latest known version is 10. According to its abstract, version 09
+//! compares deliveries with the sent data; this code does not.
 //!
-//! Behind a queue it is late: the RTT that it looks back by is the present one, which the queue lengthens. A flow alone
-//! leaves slow start with 5 to 7 times the window that fills the path, unless the queue overflows before
+//! Behind a queue it is late: the RTT by which it looks back is the current one, which the queue lengthens. A single
+//! flow leaves slow start with 5 to 7 times the window that fills the path, unless the queue overflows before
 //! (`sim/tests/suite/slow_start.rs`).
 //!
-//! Deviations, none of them in what the draft describes in words: `fraction` is the proportion of a bin (the listing has
-//! the remainder of the division); bins that were passed are emptied from the one after the present one (line 26 would
-//! empty the present one too); there is one slot more than NUM_BINS, as line 17 would otherwise read the present bin for
-//! the one 25 bins ago; deliveries are packets, selectively acknowledged ones too, not bytes of the cumulative
-//! acknowledgement. The draft does not say what a second slow start does: it has a threshold, and SEARCH is not used. The
-//! window stays at least the initial one.
+//! Deviations, none of them from the draft's description in words: `fraction` is the proportion of a bin (the listing
+//! has the remainder of the division). Passed bins are emptied from the one after the current one (line 26 would empty
+//! the current one, too). There is one slot more than NUM_BINS, because line 17 would otherwise read the current bin in
+//! place of the one 25 bins ago. Deliveries are packets, including selectively acknowledged ones, not bytes of the
+//! cumulative acknowledgement. The draft does not describe a second slow start: it has a threshold, and SEARCH is not
+//! used. The window is always at least the initial one.
 
 use crate::AckSample;
 
 /// Bins of a window (W).
 const W: usize = 10;
-/// Bins by which the earlier window may lie back (EXTRA_BINS).
+/// Maximum number of bins by which the earlier window lies back (EXTRA_BINS).
 const EXTRA_BINS: usize = 15;
-/// Slots of the ring: the earlier window with its fraction of one more bin.
+/// Slots of the ring: the earlier window, with a fraction of one more bin.
 const SLOTS: usize = W + EXTRA_BINS + 1;
 /// Window, hundredths of the initial RTT (WINDOW_SIZE).
 const WINDOW_SIZE_PERCENT: u64 = 350;
@@ -40,12 +40,12 @@ pub(super) struct Search {
     bins: Option<Bins>,
 }
 
-/// What was delivered in each bin of time.
+/// The deliveries in each bin of time.
 #[derive(Debug)]
 struct Bins {
     /// Duration of a bin (BIN_DURATION).
     bin_duration: u64,
-    /// Bins from the present one back to that of two initial RTTs ago.
+    /// Number of bins from the current one back to that of two initial RTTs ago.
     overshoot_bins: usize,
     bin: [u64; SLOTS],
     /// The latest complete bin (`curr_idx`), from 0; `None` before the first.
@@ -56,7 +56,7 @@ struct Bins {
 }
 
 impl Search {
-    /// What to take from the window if slow start ends with this acknowledgement, whose sample of the RTT is `rtt`.
+    /// Packets by which the window falls if slow start ends with this acknowledgement. `rtt` is its RTT sample.
     pub(super) fn update(&mut self, rtt: u64, sample: &AckSample, now: u64) -> Option<u32> {
         let rtt = rtt.max(1);
         let bins = self.bins.get_or_insert_with(|| Bins::new(rtt, sample, now));
@@ -88,7 +88,8 @@ impl Bins {
         }
     }
 
-    /// Closes the bins that have passed; the deliveries since the last time belong to the latest. Returns its index.
+    /// Closes the bins that have passed. The deliveries since the last call belong to the latest bin. Returns its
+    /// index.
     fn update(&mut self, delivered: u64, now: u64) -> usize {
         let passed_bins = (now - self.bin_end) / self.bin_duration + 1;
         self.bin_end += passed_bins * self.bin_duration;
@@ -103,14 +104,14 @@ impl Bins {
     }
 
     /// Deliveries of the latest window and of the one an RTT earlier, in packets times the duration of a bin; `None`
-    /// while there are too few bins, or where the RTT is too long for those that are kept.
+    /// while there are too few bins, or if the RTT is too long for those that are kept.
     fn windows(&self, curr_idx: usize, rtt: u64) -> Option<(u64, u64)> {
         let back = usize::try_from(rtt / self.bin_duration).ok().filter(|&back| back <= EXTRA_BINS)?;
         let prev_idx = curr_idx.checked_sub(back).filter(|&prev_idx| prev_idx >= W)?;
         Some((self.sum(curr_idx - W, curr_idx, 0), self.sum(prev_idx - W, prev_idx, rtt % self.bin_duration)))
     }
 
-    /// The bins from `first` to `last`, of the first one `part` of its duration, of the last one the rest of it.
+    /// The sum of the bins from `first` to `last`: `part` of the first one's duration, and the rest of the last one's.
     fn sum(&self, first: usize, last: usize, part: u64) -> u64 {
         let bin = |index: usize| self.bin[index % SLOTS];
         let whole: u64 = (first + 1..last).map(bin).sum();

@@ -37,7 +37,7 @@ pub(super) fn congestion_avoidance(cwnd: u32) -> CwndState {
     CwndState { cwnd, ssthresh: 2, ..CwndState::default() }
 }
 
-/// An acknowledgement of `acked` packets, `delivered` in all, of which `prior_delivered` at the sending of the newest.
+/// An acknowledgement of `acked` packets, with `delivered` in total and `prior_delivered` at the sending of the newest.
 pub(crate) fn ack_sample(acked: u32, delivered: u64, prior_delivered: u64, rtt: Span) -> AckSample {
     let rate_sample = RateSample {
         delivered: (delivered - prior_delivered) as u32,
@@ -73,7 +73,7 @@ pub(super) struct Flow<C> {
     pub(super) rtt_ms: u64,
     pub(super) now_ms: u64,
     pub(super) delivered: u64,
-    /// Packets delivered when the packet acknowledged next was sent.
+    /// Packets delivered when the packet that is acknowledged next was sent.
     pub(super) prior_delivered: u64,
     pub(super) rng: RngStream,
 }

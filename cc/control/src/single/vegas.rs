@@ -1,15 +1,16 @@
 //! Vegas: keeps a few packets queued, by delay.
 //!
-//! Once a round trip, with the minimum RTT of the round and the minimum ever (`base`):
-//! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
-//! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
-//! - Slow start ends where `diff > gamma`, at the window without queue: `window base / rtt`.
-//! - Loss: half, as Reno. Reno's growth in a round with too few samples, and from a loss to the open state unless nothing is in flight.
+//! Once per round trip, with the minimum RTT of the round and the minimum ever (`base`):
+//! `diff = window (rtt - base) / base`, about the number of packets that this flow has in the queue.
+//! - Increase: one packet if `diff < alpha`. Decrease: one packet if `diff > beta`.
+//! - Slow start ends if `diff > gamma`, at the window without a queue: `window base / rtt`.
+//! - Loss: half, as Reno. Reno's growth applies in a round with too few samples, and from a loss to the open state
+//!   unless nothing is in flight.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); integer
 //! steps as in Linux 6.1 (`tcp_vegas.c`).
-//! Deviations from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
-//! doubles every round trip instead of every other; no retransmission rules of its own.
+//! Deviations from the paper, all as in Linux: `diff` is scaled by rtt / base and so reacts a little earlier; slow
+//! start doubles every round trip instead of every other one; there are no retransmission rules of its own.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{

@@ -1,13 +1,13 @@
-//! Veno: Reno with random loss told from congestion by Vegas' estimate of the queue.
+//! Veno: Reno that distinguishes random loss from congestion by Vegas' estimate of the queue.
 //!
-//! `diff = window - window base / rtt` estimates the packets this flow has queued.
-//! - Increase: Reno; where `diff >= 3`, one packet every second window only.
-//! - Decrease: by 1/5 where `diff < 3` (the loss was random), else by half.
+//! `diff = window - window base / rtt` estimates the number of packets that this flow has queued.
+//! - Increase: Reno; if `diff >= 3`, only one packet every second window.
+//! - Decrease: by 1/5 if `diff < 3` (the loss was random), otherwise by half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); integer
-//! steps as in Linux 6.1 (`tcp_veno.c`). Deviations from the paper, Linux's: the RTT is the minimum since the last
-//! acknowledgement that could raise the window, not that of a round trip; `diff` at a loss is the one of the last
-//! growth, and of the last full window.
+//! steps as in Linux 6.1 (`tcp_veno.c`). Deviations from the paper, as in Linux: the RTT is the minimum since the last
+//! acknowledgement that could raise the window, not that of a round trip. At a loss, `diff` is that of the last growth,
+//! and of the last full window.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -38,24 +38,24 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Veno::new(params))),
 };
 
-/// With fewer samples since the start, Veno is Reno.
+/// Number of samples since the start below which Veno is Reno.
 const MIN_SAMPLES: u32 = 3;
-/// No RTT yet, microseconds.
+/// The RTT before the first sample, microseconds.
 const RTT_UNKNOWN: u64 = 0x7fff_ffff;
-/// `random_decrease` in 1/1000.
+/// Denominator of `random_decrease`.
 const MILLE: u64 = 1000;
 
 /// State of Veno.
 #[derive(Debug)]
 pub struct Veno {
-    /// In half packets, as `diff`.
+    /// Beta in half packets, as `diff`.
     beta: u64,
     random_decrease: u64,
     base_rtt: u64,
     min_rtt: u64,
     cnt_rtt: u32,
     diff: u64,
-    /// The next full window grows.
+    /// Whether the next full window grows.
     inc: bool,
     /// As in [`common::VegasRtt::is_enabled`].
     is_enabled: bool,
@@ -94,7 +94,7 @@ impl Veno {
 }
 
 impl CongestionOps for Veno {
-    /// The RTT of the handshake counts among the samples, but not as the minimum.
+    /// The RTT of the handshake counts as a sample, but not for the minimum.
     fn init(&mut self, _state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         self.cnt_rtt = u32::from(path.rtt.is_some());
     }
@@ -146,7 +146,7 @@ impl CongestionOps for Veno {
         }
     }
 
-    /// After an idle period the route may have changed.
+    /// The route may have changed during an idle period.
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         (self.base_rtt, self.min_rtt, self.inc) = (RTT_UNKNOWN, RTT_UNKNOWN, true);
         self.is_enabled = true;

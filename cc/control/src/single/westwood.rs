@@ -1,16 +1,16 @@
 //! Westwood+: after a loss, the window is the measured bandwidth times the minimum RTT.
 //!
 //! - Increase: Reno.
-//! - Decrease: Reno's half during the reduction; at its end threshold = window = `bandwidth minimum RTT / MSS`.
-//!   A timeout sets the threshold to that and lets slow start reach it.
-//! - Bandwidth: bytes acknowledged a round trip (50 ms at least), through two filters `(7 old + new) / 8` in a row.
+//! - Decrease: Reno's half during the reduction; at its end threshold = window = `bandwidth minimum RTT / MSS`. A
+//!   timeout sets the threshold to that value, and slow start grows to it.
+//! - Bandwidth: bytes acknowledged per round trip (at least 50 ms), through two successive filters `(7 old + new) / 8`.
 //!   A duplicate acknowledgement counts as one packet, which is subtracted from the later cumulative one.
 //!
 //! Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
-//! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the bandwidth
-//! whole bytes a tick. Deviation from the paper, Linux's: the window falls to a half first and to the estimate at the
-//! end, also if the episode was undone (`decrease = "estimate"`: the paper's). Acknowledgements that header prediction takes
-//! are counted as they are, also duplicates.
+//! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, and the
+//! bandwidth is in whole bytes per tick. Deviation from the paper, as in Linux: the window first falls to a half, and
+//! to the estimate at the end, even if the episode was undone (`decrease = "estimate"`: the paper's rule).
+//! Acknowledgements that header prediction accepts are counted as they are, even duplicates.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -48,10 +48,10 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Westwood::new(params))),
 };
 
-/// The RTT before any sample: long enough that no bandwidth sample ends.
+/// The RTT before any sample: so long that no bandwidth sample ends.
 const INIT_RTT: Span = Span::from_secs(20);
 
-/// State of Westwood. Times are ticks, bandwidths bytes a tick.
+/// State of Westwood. Times are ticks, bandwidths bytes per tick.
 #[derive(Debug)]
 pub struct Westwood {
     ssthresh_is_estimate: bool,
@@ -66,11 +66,11 @@ pub struct Westwood {
 /// Bandwidth estimation from acknowledgements.
 #[derive(Debug, Default)]
 struct Bandwidth {
-    /// Once filtered.
+    /// The bandwidth after the first filter.
     bw_ns_est: u64,
-    /// Twice filtered: the estimate.
+    /// The bandwidth after both filters: the estimate.
     bw_est: u64,
-    /// Bytes of the sample under way.
+    /// Bytes of the current sample.
     bk: u64,
     rtt_win_sx: u64,
     snd_una: u64,
@@ -95,7 +95,8 @@ impl Bandwidth {
         self.bk = 0;
     }
 
-    /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`, `westwood_fast_bw`).
+    /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`,
+    /// `westwood_fast_bw`).
     fn acked_count(&mut self, progress: &AckProgress, mss: u64) -> u64 {
         let cumul_ack = progress.snd_una.saturating_sub(self.snd_una) * mss;
         self.snd_una = progress.snd_una;
@@ -133,7 +134,7 @@ impl Westwood {
         }
     }
 
-    /// The window that fills the path without queue, packets.
+    /// The window that fills the path without a queue, packets.
     fn bw_rttmin(&self, state: &CwndState) -> u32 {
         let packets = self.bandwidth.bw_est.saturating_mul(self.rtt_min) / u64::from(state.mss.max(1));
         packets.clamp(2, u64::from(state.cwnd_clamp)) as u32
@@ -143,7 +144,7 @@ impl Westwood {
 impl CongestionOps for Westwood {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
-        // Counting begins at the first acknowledgement's number; it counts as a duplicate.
+        // Counting begins at the number of the first acknowledgement, which counts as a duplicate.
         (self.bandwidth.rtt_win_sx, self.bandwidth.snd_una) = (state.jiffies(cx.now), u64::MAX);
     }
 

@@ -1,18 +1,18 @@
 //! YeAH (Yet Another Highspeed TCP): Scalable while the queue is short, otherwise Reno with precautionary decongestion.
 //!
-//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the minimum ever
+//! Once per round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the minimum ever
 //! (`base`):
-//! - Slow mode, where `queue > 80` or `rtt - base > base / 8`; else fast mode.
-//! - Increase: fast mode Scalable's (1 packet per 100 acked), slow mode Reno's.
-//! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated
-//!   window of a competing Reno flow (`reno_count`).
-//! - Decrease: in fast mode and the first 16 rounds of slow mode by the queue, within 1/8 and 1/2 of the window;
-//!   afterwards, as there are greedy flows, by half.
+//! - Slow mode if `queue > 80` or `rtt - base > base / 8`, otherwise fast mode.
+//! - Increase: Scalable's in fast mode (1 packet per 100 acknowledged), Reno's in slow mode.
+//! - Decongestion: if `queue > 80`, the window falls by the queue (at most by half), but not below the estimated window
+//!   of a competing Reno flow (`reno_count`).
+//! - Decrease: by the queue, within 1/8 and 1/2 of the window, in fast mode and the first 16 rounds of slow mode;
+//!   afterwards by half, because there are greedy flows.
 //!
 //! Source: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); integer steps as in
 //! Linux 6.1 (`tcp_yeah.c`).
-//! Deviations from the paper, Linux's: one queue limit serves for both modes and for decongestion; the queue is not
-//! smoothed.
+//! Deviations from the paper, as in Linux: one queue limit is used for both modes and for decongestion; the queue is
+//! not smoothed.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
@@ -53,11 +53,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Yeah::new(params))),
 };
 
-/// Packets acked per packet of growth in fast mode.
+/// Acknowledged packets per packet of growth in fast mode.
 const AI_CNT: u32 = 100;
 /// Minimum decrease: 2^-3 of the window.
 const DELTA: u32 = 3;
-/// The estimate of Reno's window before there is one.
+/// The estimate of Reno's window before the first measurement.
 const MIN_RENO_COUNT: u32 = 2;
 
 /// State of YeAH.
@@ -70,7 +70,7 @@ pub struct Yeah {
     vegas_rtt: VegasRtt,
     /// Packets queued at the end of the last round that had enough samples.
     last_q: u64,
-    /// Rounds of slow mode in a row; zero: fast mode.
+    /// Consecutive rounds of slow mode; zero means fast mode.
     doing_reno_now: u32,
     fast_count: u32,
     /// Estimated window of a competing Reno flow.
@@ -127,7 +127,7 @@ impl Yeah {
 }
 
 impl CongestionOps for Yeah {
-    /// Clamps the window as Linux does, whose arithmetic has 32 bits.
+    /// Clamps the window as Linux does, whose arithmetic is 32-bit.
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {
         state.cwnd_clamp = state.cwnd_clamp.min(u32::MAX / 128);
     }

@@ -1,4 +1,4 @@
-//! From the messages of a file to a [`Model`]: one input, one output, steps in order, every shape known.
+//! Builds a [`Model`] from the messages of a file: one input, one output, steps in order, all shapes known.
 
 use super::indexing::Integers;
 use super::messages::{self, DOUBLE, FLOAT, GraphMessage, INT64, TensorMessage, ValueInfo};
@@ -33,14 +33,14 @@ pub(super) struct Step {
     pub(super) result: usize,
 }
 
-/// A named tensor of the graph: a value with a shape. Reshaping makes another tensor of the same value.
+/// A named tensor of the graph: a value with a shape. Reshaping makes another tensor with the same value.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     pub(super) value: usize,
     pub(super) shape: Vec<usize>,
 }
 
-/// A model while it is built.
+/// A model under construction.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) tensors: BTreeMap<String, Tensor>,
@@ -49,7 +49,7 @@ pub(super) struct Builder {
     pub(super) values: Vec<Value>,
     steps: Vec<Step>,
     operations: u64,
-    /// Whether there were floats of 64 bits.
+    /// Whether the file had 64-bit floats, which are rounded.
     pub(super) is_rounded: bool,
     /// The version of the operator set.
     pub(super) opset: i64,
@@ -59,7 +59,7 @@ impl Model {
     /// Reads an ONNX file.
     ///
     /// # Errors
-    /// It is no ONNX file, uses what is not supported, has a weight that is not finite, or is too expensive.
+    /// The file is not an ONNX file, uses an unsupported feature, has a weight that is not finite, or is too expensive.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let message = messages::model(bytes)?;
         let graph = message.graph.ok_or(ModelError::NotOnnx)?;
@@ -101,21 +101,21 @@ impl Model {
         &self.metadata
     }
 
-    /// What a person should know of the file, a sentence each.
+    /// Notes on the file for the user, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let rounded = "the model's 64-bit floats were rounded to 32 bits";
         self.is_rounded.then(|| rounded.to_owned()).into_iter().collect()
     }
 
-    /// Multiplications with their additions, and elements of results, of one evaluation.
+    /// The cost of one evaluation: multiply-add operations, plus elements of results.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.operations
     }
 }
 
-/// The graph's only input that is no weight.
+/// Finds the graph's only input that is not a weight.
 fn signature<'g>(graph: &'g GraphMessage, builder: &Builder) -> Result<&'g ValueInfo, ModelError> {
     let mut inputs = graph.inputs.iter().filter(|input| !builder.tensors.contains_key(&input.name));
     match (inputs.next(), inputs.next(), graph.outputs.len()) {
@@ -129,7 +129,7 @@ fn signature<'g>(graph: &'g GraphMessage, builder: &Builder) -> Result<&'g Value
     }
 }
 
-/// The shape of the input: `[n]` or `[1, n]`. A batch without a size is of 1.
+/// The shape of the input: `[n]` or `[1, n]`. A batch dimension without a size counts as 1.
 fn vector(info: &ValueInfo, kind: &str) -> Result<Vec<usize>, ModelError> {
     let wrong = |problem: &str| ModelError::Signature(format!("{kind} `{}` {problem}", info.name));
     if ![FLOAT, DOUBLE].contains(&info.element_type) {
@@ -149,7 +149,7 @@ fn vector(info: &ValueInfo, kind: &str) -> Result<Vec<usize>, ModelError> {
 /// The largest number of dimensions.
 pub(super) const MAX_RANK: usize = 8;
 
-/// Elements of a tensor of this shape, at most [`MAX_OPERATIONS`].
+/// Number of elements of a tensor of this shape, at most [`MAX_OPERATIONS`].
 pub(super) fn element_count(shape: &[usize]) -> Result<usize, ModelError> {
     let count =
         shape.iter().try_fold(1_usize, |count, size| count.checked_mul(*size)).filter(|_| shape.len() <= MAX_RANK);
@@ -160,7 +160,7 @@ pub(super) fn element_count(shape: &[usize]) -> Result<usize, ModelError> {
 }
 
 impl Builder {
-    /// A new value.
+    /// Adds a new value.
     pub(super) fn value(&mut self, len: usize, constant: Option<Vec<f32>>) -> Result<usize, ModelError> {
         self.spend(if constant.is_some() { 0 } else { len as u64 + 1 })?;
         self.values.push(Value { len, constant });
@@ -180,7 +180,7 @@ impl Builder {
         self.values[tensor.value].constant.as_deref()
     }
 
-    /// Adds a constant of the file.
+    /// Adds a constant from the file.
     pub(super) fn constant(&mut self, name: &str, tensor: &TensorMessage) -> Result<(), ModelError> {
         self.is_rounded |= tensor.element_type == DOUBLE;
         let shape: Result<Vec<usize>, _> = tensor.dims.iter().map(|size| usize::try_from(*size)).collect();
@@ -205,7 +205,8 @@ impl Builder {
         if numbers.is_empty() || element_count(&shape)? != numbers.len() {
             return Err(ModelError::NotOnnx);
         }
-        // A bound of `Clip` may be infinite; any other constant that is not finite makes no finite answer.
+        // A bound of `Clip` may be infinite. Any other constant that is not finite would lead to an answer that is not
+        // finite.
         if numbers.len() > 1 && !numbers.iter().all(|number| number.is_finite()) || numbers.iter().any(|x| x.is_nan()) {
             return Err(ModelError::NotFinite(name.to_owned()));
         }
@@ -214,7 +215,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a step that takes `extra` operations beyond one for each element; its result is called `name`.
+    /// Adds a step that costs `extra` operations in addition to one per element. Its result has the name `name`.
     pub(super) fn step(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Conv and BatchNormalization, of any number of dimensions.
+//! Conv and BatchNormalization, for any number of dimensions.
 
 use super::ModelError;
 use super::build::{Builder, Tensor, element_count};
@@ -6,10 +6,10 @@ use super::messages::NodeMessage;
 use super::node::wrong;
 use super::operation::{Binary, Operation};
 
-/// The greatest stride, padding or dilation.
+/// Maximum stride, padding or dilation.
 const MAX_STEP: usize = 1 << 16;
 
-/// How a kernel goes over one dimension.
+/// How a kernel moves along one dimension.
 #[derive(Clone, Copy, Debug)]
 struct Dimension {
     input: usize,
@@ -21,13 +21,13 @@ struct Dimension {
 }
 
 impl Dimension {
-    /// The place in the input for a place in the output and one in the kernel; none in the padding.
+    /// The input position for an output position and a kernel position; `None` in the padding.
     fn place(&self, output: usize, kernel: usize) -> Option<usize> {
         (output * self.stride + kernel * self.dilation).checked_sub(self.padding).filter(|place| *place < self.input)
     }
 }
 
-/// The number of elements of a list of sizes, and their places, the last dimension fastest.
+/// All positions in an array with these sizes, the last dimension fastest.
 fn places(sizes: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     let count: usize = sizes.iter().product();
     (0..count).map(move |mut rest| {
@@ -71,7 +71,7 @@ impl Builder {
         self.binary_step(node, &node.outputs[0], &sums, &bias, Binary::Add)
     }
 
-    /// BatchNormalization, trained: a factor and a summand per channel.
+    /// BatchNormalization with trained statistics: a factor and a summand per channel.
     pub(super) fn batch_normalization(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let integer = |name: &str, default| node.attributes.get(name).map_or(default, |attribute| attribute.integer);
         if integer("training_mode", 0) != 0 || integer("spatial", 1) != 1 {
@@ -104,7 +104,7 @@ impl Builder {
         self.binary_step(node, &node.outputs[0], &scaled, &summands, Binary::Add)
     }
 
-    /// A vector with an element per channel, for tensors of so many dimensions.
+    /// A vector with one element per channel, shaped for tensors of this many dimensions.
     fn per_channel(
         &self,
         node: &NodeMessage,
@@ -120,7 +120,7 @@ impl Builder {
     }
 }
 
-/// The dimensions of a convolution, by the node's attributes.
+/// The dimensions of a convolution, from the node's attributes.
 fn dimensions(node: &NodeMessage, input: &[usize], kernel: &[usize]) -> Result<Vec<Dimension>, ModelError> {
     let padding = node.attributes.get("auto_pad").map_or("", |attribute| attribute.text.as_str());
     if !["", "NOTSET", "VALID"].contains(&padding) {
@@ -148,7 +148,7 @@ fn dimensions(node: &NodeMessage, input: &[usize], kernel: &[usize]) -> Result<V
     (0..rank).map(dimension).collect::<Option<_>>().ok_or_else(|| wrong(node, "the kernel does not fit the input"))
 }
 
-/// The products of a convolution of tensors of these shapes.
+/// The number of products in a convolution of tensors with these shapes.
 fn products(shape: &[usize], input: &[usize], weights: &[usize], group: usize, dimensions: &[Dimension]) -> Operation {
     let kernel: Vec<usize> = dimensions.iter().map(|dimension| dimension.kernel).collect();
     let (of_channel, of_kernel) = (input[2..].iter().product::<usize>(), kernel.iter().product::<usize>());

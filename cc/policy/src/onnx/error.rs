@@ -1,13 +1,13 @@
-//! Why a model is refused.
+//! Reasons for refusing a model.
 
 use std::fmt;
 
-/// Why a model is refused.
+/// The reason for refusing a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
-    /// The bytes are no ONNX file, or only a part of one.
+    /// The bytes are not an ONNX file, or only a part of one.
     NotOnnx,
-    /// Weights lie in another file.
+    /// Weights are stored in another file.
     ExternalData,
     /// A tensor of this name has elements that are neither floats nor, as a shape, 64-bit integers.
     ElementType(String),
@@ -15,15 +15,15 @@ pub enum ModelError {
     OperatorSet(i64),
     /// An operator that is not supported.
     Operator(String),
-    /// A node whose inputs or attributes are not supported: its operator, and what is wrong.
+    /// A node whose inputs or attributes are not supported: its operator, and the problem.
     Node(String, String),
-    /// The model does not have one input and one output, or they are no vectors of fixed size.
+    /// The model does not have exactly one input and one output, or they are not vectors of fixed size.
     Signature(String),
-    /// A weight that is no finite number, in the tensor of this name.
+    /// A weight in the tensor of this name is not a finite number.
     NotFinite(String),
-    /// Operations or elements that one evaluation takes, which are more than [`super::MAX_OPERATIONS`].
+    /// The cost of one evaluation, in operations or elements, which is above [`super::MAX_OPERATIONS`].
     TooExpensive(u64),
-    /// Metadata: the key, and what is wrong.
+    /// An error in the metadata: the key, and the problem.
     Metadata(&'static str, String),
 }
 

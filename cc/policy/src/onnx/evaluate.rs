@@ -1,18 +1,18 @@
-//! Evaluating a model.
+//! Evaluation of a model.
 
 use super::Model;
 use std::sync::Arc;
 
-/// A model with room for its results. Many evaluators share one model.
+/// A model with buffers for its results. Many evaluators may share one model.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     model: Arc<Model>,
-    /// A vector for each value of the model; empty for constants.
+    /// A buffer for each value of the model; empty for constants.
     values: Vec<Vec<f32>>,
 }
 
 impl Evaluator {
-    /// Room to evaluate `model`.
+    /// Allocates the buffers to evaluate `model`.
     #[must_use]
     pub fn new(model: Arc<Model>) -> Self {
         let values = model.values.iter().map(|value| match value.constant {
@@ -29,8 +29,8 @@ impl Evaluator {
         &self.model
     }
 
-    /// The output for `input`: the same bits on every machine. No memory is allocated, but for a
-    /// concatenation of three or more.
+    /// Returns the output for `input`, with the same bits on every machine. It allocates no memory, except for a
+    /// concatenation of three or more operands.
     ///
     /// # Panics
     /// If `input` does not have [`Model::input_len`] numbers.

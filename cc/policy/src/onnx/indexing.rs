@@ -1,4 +1,4 @@
-//! Operators that pick elements: Slice, Gather, Split, Transpose; and constant integers, of which shapes are made.
+//! Operators that pick elements (Slice, Gather, Split, Transpose), and the constant integers of which shapes are made.
 
 use super::ModelError;
 use super::build::{Builder, MAX_RANK, Tensor, element_count};
@@ -21,14 +21,14 @@ impl Integers {
 }
 
 impl Builder {
-    /// Adds integers that follow from others; they count as elements of a result.
+    /// Adds derived integers. They count as elements of a result.
     fn derived(&mut self, name: &str, integers: Integers) -> Result<(), ModelError> {
         self.spend(integers.values.len() as u64 + 1)?;
         self.integers.insert(name.to_owned(), integers);
         Ok(())
     }
 
-    /// Adds a node of integers; false if its first input is none.
+    /// Adds a node that works on integers. Returns false if its first input is not an integer constant.
     pub(super) fn integer_node(&mut self, node: &NodeMessage) -> Result<bool, ModelError> {
         let name = &node.outputs[0];
         let inputs: Option<Vec<Integers>> = match node.operator.as_str() {
@@ -58,7 +58,7 @@ impl Builder {
         self.derived(name, result).map(|()| true)
     }
 
-    /// The shape of a tensor, as integers.
+    /// Adds a tensor's shape, as integers.
     pub(super) fn shape(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let rank = |name: &str, default| node.attributes.get(name).map_or(default, |attribute| attribute.integer);
         let tensor = self.operand(node, 0)?;
@@ -69,7 +69,7 @@ impl Builder {
         self.derived(&node.outputs[0], Integers::list(sizes.iter().map(|size| *size as i64).collect()))
     }
 
-    /// Slice: elements of a range along each axis.
+    /// Slice: a range of elements along each axis.
     pub(super) fn slice(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let mut tensor = self.operand(node, 0)?;
         for (axis, positions) in self.slices(node, &tensor.shape)? {
@@ -79,7 +79,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The axes of a slice of a tensor of this shape, each with its positions.
+    /// The sliced axes for a tensor of this shape, each with its positions.
     fn slices(&self, node: &NodeMessage, shape: &[usize]) -> Result<Vec<(usize, Vec<usize>)>, ModelError> {
         let list = |index, name: &str| self.integers(node, index, name);
         let (Some(starts), Some(ends)) = (list(1, "starts"), list(2, "ends")) else {
@@ -103,7 +103,7 @@ impl Builder {
         (0..starts.len()).map(slice).collect()
     }
 
-    /// Gather: elements at constant places along an axis.
+    /// Gather: elements at constant positions along an axis.
     pub(super) fn gather(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let tensor = self.operand(node, 0)?;
         let axis = self.axis(node, tensor.shape.len(), 0)?;
@@ -115,7 +115,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The shape of a node's second input, which is constant, and its places in an axis of `size` elements.
+    /// The shape of a node's constant second input, and its positions in an axis of `size` elements.
     fn constant_indices(&self, node: &NodeMessage, size: usize) -> Result<(Vec<usize>, Vec<usize>), ModelError> {
         let indices = node.inputs.get(1).and_then(|name| self.integers.get(name));
         let indices = indices.ok_or_else(|| wrong(node, "the indices are not constant"))?;
@@ -126,7 +126,7 @@ impl Builder {
         }
     }
 
-    /// Split: parts along an axis, each an output.
+    /// Split: parts along an axis, one output each.
     pub(super) fn split(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let tensor = self.operand(node, 0)?;
         let axis = self.axis(node, tensor.shape.len(), 0)?;
@@ -158,7 +158,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Transpose: the axes in another order.
+    /// Transpose: the axes in a different order.
     pub(super) fn transpose(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let tensor = self.operand(node, 0)?;
         let rank = tensor.shape.len();
@@ -206,13 +206,13 @@ impl Builder {
     }
 }
 
-/// A place or an axis that may be counted from the end.
+/// A position or an axis, which may be counted from the end.
 fn place(at: i64, size: usize) -> Option<usize> {
     let at = if at < 0 { at.checked_add(size as i64)? } else { at };
     usize::try_from(at).ok().filter(|at| *at < size)
 }
 
-/// The positions of a slice of an axis, as ONNX and NumPy define them; none if there is no element.
+/// The positions of a slice of an axis, as ONNX and NumPy define them; `None` if the slice is empty.
 fn range(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
     let size = i64::try_from(size).ok()?;
     let bounds = if step > 0 { (0, size) } else { (-1, size - 1) };

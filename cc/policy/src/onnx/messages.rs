@@ -44,7 +44,7 @@ pub(super) struct Attribute {
     pub(super) tensor: Option<TensorMessage>,
 }
 
-/// `TensorProto` of floats or of 64-bit integers. Floats of 64 bits are rounded.
+/// `TensorProto` of floats or of 64-bit integers. 64-bit floats are rounded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TensorMessage {
     pub(super) name: String,
@@ -68,7 +68,7 @@ pub(super) struct ValueInfo {
 /// `TensorProto.DataType`.
 pub(super) const FLOAT: i64 = 1;
 pub(super) const INT64: i64 = 7;
-/// Floats of 64 bits.
+/// A 64-bit float.
 pub(super) const DOUBLE: i64 = 11;
 
 pub(super) fn model(bytes: &[u8]) -> Result<ModelMessage, ModelError> {
@@ -214,7 +214,7 @@ fn value_info(bytes: &[u8]) -> Result<ValueInfo, ModelError> {
     Ok(message)
 }
 
-/// `TypeProto`, of which a policy may have tensors.
+/// `TypeProto`; only tensors are supported.
 fn value_type(value: Value<'_>, message: &mut ValueInfo) -> Result<(), ModelError> {
     let tensor = Fields::new(value.bytes()?).find(|field| field.as_ref().is_ok_and(|field| field.number == 1));
     let Some(tensor) = tensor else { return Ok(()) };

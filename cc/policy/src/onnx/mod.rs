@@ -1,10 +1,10 @@
-//! ONNX models, small enough to be asked on every round trip: reading, checking and evaluation.
+//! ONNX models, small enough to be evaluated on every round trip: reading, checking and evaluation.
 //!
-//! A run has the same digest on every machine, so an evaluation must have the same bits everywhere. Inference libraries
-//! choose kernels (fused multiply-add or not, 4 to 16 lanes, their own `tanh`) by the processor that they run on; here
-//! every product and sum is a rounded 32-bit float in the order of ONNX's definition, and transcendental functions come
-//! from `libm`. What published policies need is supported: dense, convolutional and GRU layers, and what exporters put around
-//! them.
+//! A run has the same digest on every machine, so an evaluation must give the same bits everywhere. Inference libraries
+//! choose kernels by the processor (fused multiply-add or not, 4 to 16 lanes, their own `tanh`). Here every product and
+//! sum is a rounded 32-bit float in the order of ONNX's definition, and transcendental functions come from `libm`. The
+//! supported operators cover published policies: dense, convolutional and GRU layers, and the operators that exporters
+//! add around them.
 //!
 //! Source: ONNX IR version 8 and later, operator sets 7 to 24, <https://onnx.ai/onnx/operators/>.
 
@@ -23,7 +23,7 @@ pub use build::Model;
 pub use error::ModelError;
 pub use evaluate::Evaluator;
 
-/// Multiplications with their additions, and elements of results, that one evaluation may take.
+/// Maximum cost of one evaluation: multiply-add operations, plus elements of results.
 pub const MAX_OPERATIONS: u64 = 1 << 20;
 /// The oldest and the newest version of the default operator set.
 const OPERATOR_SETS: [i64; 2] = [7, 24];

@@ -1,4 +1,4 @@
-//! The operators: from a node of the graph to a step.
+//! The operators: each node of the graph becomes a step.
 
 use super::build::{Builder, MAX_RANK, Tensor, element_count};
 use super::indexing::Integers;
@@ -121,7 +121,7 @@ impl Builder {
         self.step(name, shape, &[left, right], 0, || Operation::Binary(function, indices))
     }
 
-    /// `A x B + C`, as dense layers are exported: no scaling, A as it is.
+    /// `A x B + C`, as exporters write dense layers: without scaling, A not transposed.
     fn gemm(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let integer = |name: &str| node.attributes.get(name).map_or(0, |attribute| attribute.integer);
         let is_one = |name: &str| node.attributes.get(name).is_none_or(|attribute| attribute.float == 1.0);
@@ -226,7 +226,7 @@ impl Builder {
         self.binary_step(node, &node.outputs[0], &tensor, &bias, Binary::Add)
     }
 
-    /// The length of the last axis, which has to be the node's.
+    /// The length of the last axis, which must be the axis of the node.
     fn last_axis(&self, node: &NodeMessage, tensor: &Tensor, default: i64) -> Result<usize, ModelError> {
         match self.axis(node, tensor.shape.len(), default)? + 1 == tensor.shape.len() {
             true => Ok(tensor.shape.last().copied().unwrap_or_default()),
@@ -275,7 +275,7 @@ pub(super) fn wrong(node: &NodeMessage, message: &str) -> ModelError {
     ModelError::Node(node.operator.clone(), message.to_owned())
 }
 
-/// The shape of a result of two operands, by ONNX's multidirectional broadcasting.
+/// The shape of the result of two operands by ONNX's multidirectional broadcasting.
 fn broadcast_shape(left: &[usize], right: &[usize]) -> Option<Vec<usize>> {
     let rank = left.len().max(right.len());
     let size = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |axis| shape[axis]);
@@ -287,7 +287,7 @@ fn broadcast_shape(left: &[usize], right: &[usize]) -> Option<Vec<usize>> {
     sizes.collect()
 }
 
-/// The index in an operand of the shape `of` for the element `index` of a result of the shape `shape`.
+/// The index in an operand of the shape `of` that belongs to the element `index` of a result of the shape `shape`.
 fn operand_index(index: usize, shape: &[usize], of: &[usize]) -> u32 {
     let (mut rest, mut stride, mut result) = (index, 1, 0);
     for (axis, size) in shape.iter().enumerate().rev() {
@@ -301,7 +301,7 @@ fn operand_index(index: usize, shape: &[usize], of: &[usize]) -> u32 {
     result as u32
 }
 
-/// ONNX's `Reshape`: 0 keeps a size, -1 is what remains.
+/// ONNX's `Reshape`: 0 keeps a size, -1 is the remaining size.
 fn reshape(shape: &[usize], given: &[i64]) -> Option<Vec<usize>> {
     let count: usize = shape.iter().product();
     let kept = given.iter().enumerate().map(|(axis, size)| match size {

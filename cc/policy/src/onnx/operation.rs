@@ -1,23 +1,23 @@
 //! The operations of a model, over slices of 32-bit floats.
 
-/// An operation with all that the shapes of its operands determine.
+/// An operation with all values that follow from the shapes of its operands.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     /// `[rows, inner] x [inner, columns]`.
     MatMul { inner: usize, columns: usize },
-    /// One function of every element.
+    /// A function of one number, applied to each element.
     Unary(Unary),
-    /// One function of two operands, with the index of each result's operands.
+    /// A function of two numbers, with the indices of both operands for each element of the result.
     Binary(Binary, Vec<[u32; 2]>),
-    /// The elements at these places.
+    /// The elements at these positions.
     Pick(Vec<u32>),
-    /// Sums of products: the places of their factors in both operands, and where each sum ends in this list.
+    /// Sums of products: the positions of the factors in both operands, and the end of each sum in this list.
     Products { pairs: Vec<[u32; 2]>, ends: Vec<u32> },
-    /// Blocks of these lengths, one of each operand in turn.
+    /// Concatenation: blocks of these lengths, one from each operand in turn.
     Concat(Vec<usize>),
     /// Softmax over blocks of this length.
     Softmax(usize),
-    /// Blocks of this length to mean 0 and variance 1, with this epsilon.
+    /// Normalises blocks of this length to mean 0 and variance 1, with this epsilon.
     Normalise(usize, f32),
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Binary {
 }
 
 impl Operation {
-    /// The result of `operands` in `result`, which has its length.
+    /// Writes the result for `operands` to `result`, which has the right length.
     pub(super) fn apply(&self, operands: &[&[f32]], result: &mut [f32]) {
         let first = operands[0];
         match self {
@@ -83,7 +83,8 @@ impl Operation {
     }
 }
 
-/// `row x matrix`. Every sum runs over the rows of the matrix in order; a compiler may do several columns at once.
+/// `row x matrix`. Every sum runs over the rows of the matrix in order; the compiler may compute several columns at
+/// once.
 fn multiply(row: &[f32], matrix: &[f32], result: &mut [f32]) {
     result.fill(0.0);
     for (factor, weights) in row.iter().zip(matrix.chunks_exact(result.len())) {
@@ -91,7 +92,7 @@ fn multiply(row: &[f32], matrix: &[f32], result: &mut [f32]) {
     }
 }
 
-/// Every sum runs over its products in order.
+/// Sums of products, each in the order of its products.
 fn products(left: &[f32], right: &[f32], pairs: &[[u32; 2]], ends: &[u32], result: &mut [f32]) {
     let mut start = 0;
     for (end, result) in ends.iter().zip(result) {
@@ -127,7 +128,7 @@ fn normalise(x: &[f32], epsilon: f32, result: &mut [f32]) {
     result.iter_mut().zip(x).for_each(|(result, x)| *result = (x - mean) / deviation);
 }
 
-/// The sum, from the first on: `Iterator::sum` does not promise an order.
+/// The sum in order from the first number: `Iterator::sum` does not promise an order.
 fn sum(numbers: impl Iterator<Item = f32>) -> f32 {
     numbers.fold(0.0, |sum, x| sum + x)
 }
@@ -158,7 +159,7 @@ impl Binary {
         match self {
             Self::Add => left + right,
             Self::Div => left / right,
-            // A NaN stays one.
+            // A NaN is kept.
             Self::Max if left > right || left.is_nan() => left,
             Self::Min if left < right || left.is_nan() => left,
             Self::Max | Self::Min => right,

@@ -129,7 +129,7 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
-    /// Appends the elements of a repeated float of 64 bits, packed or not, rounded.
+    /// Appends the elements of a repeated 64-bit float, packed or not, rounded.
     pub(super) fn doubles(self, list: &mut Vec<f32>) -> Result<(), ModelError> {
         match self {
             Self::Bytes(bytes) => list.extend(doubles(bytes)?),
@@ -140,7 +140,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Little-endian floats of 64 bits, rounded to the nearest of 32.
+/// Little-endian 64-bit floats, rounded to the nearest 32-bit float.
 pub(super) fn doubles(bytes: &[u8]) -> Result<Vec<f32>, ModelError> {
     let (chunks, rest) = bytes.as_chunks();
     if !rest.is_empty() {

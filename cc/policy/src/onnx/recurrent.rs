@@ -9,20 +9,20 @@ use super::operation::{Binary, Operation, Unary};
 /// Gates in the order of ONNX's weights.
 const GATES: [&str; 3] = ["update", "reset", "hidden"];
 
-/// Weights of the gates: of the input, of the state, and their biases.
+/// The gates' weights of the input and of the state, and their biases.
 struct Weights {
     input: [Tensor; 3],
     state: [Tensor; 3],
     input_bias: [Tensor; 3],
     state_bias: [Tensor; 3],
-    /// One.
+    /// The constant 1.
     one: Tensor,
-    /// How the names of the node's values begin: short, however long the file's names are.
+    /// The prefix of the names of the node's values. It is short, even if the file's names are long.
     prefix: String,
 }
 
 impl Builder {
-    /// GRU over a sequence of one batch.
+    /// GRU over a sequence with a batch size of 1.
     pub(super) fn gru(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
         let attribute = |name: &str| node.attributes.get(name);
         let direction = attribute("direction").map_or("forward", |it| it.text.as_str());
@@ -105,7 +105,7 @@ impl Builder {
         self.combined(node, &label(0, "next"), &new, &old, Binary::Add)
     }
 
-    /// What the state adds to a gate.
+    /// The contribution of the state to a gate.
     fn of_state(
         &mut self,
         node: &NodeMessage,
@@ -118,7 +118,7 @@ impl Builder {
         self.combined(node, &format!("{name} biased"), &product, &weights.state_bias[gate], Binary::Add)
     }
 
-    /// The weights of a node, whose matrices ONNX has below each other and transposed.
+    /// The weights of a node. ONNX stacks their matrices and transposes them.
     fn gru_weights(&mut self, node: &NodeMessage, inputs: usize, hidden: usize) -> Result<Weights, ModelError> {
         let numbers = |index: usize, shape: [usize; 3]| {
             let tensor = self.operand(node, index)?;

@@ -1,14 +1,15 @@
-//! Packets acknowledged beyond those expected: aggregation of acknowledgements.
+//! Packets acknowledged in excess of the expected ones: aggregation of acknowledgements.
 //!
-//! Receivers and links hold acknowledgements back and release them together. A window of one bandwidth-delay product
-//! would be used up meanwhile; so the largest excess of the last five to ten round trips is added to it.
+//! Receivers and links hold acknowledgements back and release them together. In that time a window of one
+//! bandwidth-delay product would be used up. Therefore the largest excess of the last five to ten round trips is added
+//! to the window.
 
 use super::bandwidth;
 use units::{Instant, Span};
 
 /// Each of the two slots holds this many round trips.
 pub(in crate::single) const EXTRA_ACKED_WIN_RTTS: u32 = 5;
-/// The excess is capped at what the bandwidth delivers in this time.
+/// The excess is limited to the packets that the bandwidth delivers in this time.
 const EXTRA_ACKED_MAX: Span = Span::from_millis(100);
 /// Packets after which an epoch ends.
 const ACK_EPOCH_ACKED_RESET_THRESH: u64 = 1 << 20;
@@ -34,8 +35,8 @@ impl Aggregation {
         self.extra_acked[0].max(self.extra_acked[1]).min(bandwidth::packets_in(bandwidth, EXTRA_ACKED_MAX))
     }
 
-    /// Updates the excess with `acked` packets; returns it. If they began a round trip, `slot_rounds` is the round
-    /// trips of a slot.
+    /// Updates the excess with `acked` packets and returns it. If they began a round trip, `slot_rounds` is the number
+    /// of round trips per slot.
     pub(in crate::single) fn update(
         &mut self,
         acked: u32,

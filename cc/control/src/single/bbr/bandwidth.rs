@@ -1,4 +1,4 @@
-//! The model's units, as Linux's: bandwidth in packets a microsecond times 2^24, gains in 1/256.
+//! The model's units, as in Linux: bandwidth in packets per microsecond times 2^24, gains in 1/256.
 
 use super::{Bbr, TCP_INIT_CWND};
 use units::Span;
@@ -7,16 +7,16 @@ pub(super) const BW_SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
 pub(in crate::single) const BBR_UNIT: u32 = 1 << GAIN_SHIFT;
-/// Pacing margin, percent: queues drain.
+/// Pacing margin, percent, so that queues drain.
 const PACING_MARGIN_PERCENT: u128 = 99;
-/// Below this pacing rate (1.2 Mbit/s) a burst is one packet, bytes a second.
+/// Pacing rate below which a burst is one packet, bytes per second (1.2 Mbit/s).
 const MIN_TSO_RATE: u64 = 1_200_000 / 8;
-/// A burst is the data of 2^-10 s...
+/// A burst is the data of 2^-10 s, within the limits below.
 const BURST_SHIFT: u32 = 10;
-/// ...up to the bytes of segmentation offload: 64 KiB without `MAX_TCP_HEADER`, which is this in kernels with wireless
-/// drivers...
+/// Maximum burst, bytes of segmentation offload: 64 KiB without `MAX_TCP_HEADER`, which has this value in kernels with
+/// wireless drivers.
 pub(super) const GSO_MAX_SIZE: u64 = 65_535 - 320;
-/// ...and this in the kernels that were measured; and this many packets.
+/// The same in the kernels that were measured.
 pub(super) const MEASURED_GSO_MAX_SIZE: u64 = 65_535 - 256;
 const GSO_MAX_SEGS: u64 = 127;
 
@@ -30,7 +30,7 @@ pub(in crate::single) fn packets_in(bandwidth: u64, span: Span) -> u64 {
     saturate((u128::from(bandwidth) * u128::from(span.as_micros())) >> BW_SCALE)
 }
 
-/// `gain * bandwidth` less the pacing margin.
+/// `gain * bandwidth` minus the pacing margin.
 pub(in crate::single) fn bytes_per_second(bandwidth: u64, mss: u32, gain: u32) -> u64 {
     let scaled = (u128::from(bandwidth) * u128::from(mss) * u128::from(gain)) >> GAIN_SHIFT;
     saturate((scaled * (10_000 * PACING_MARGIN_PERCENT)) >> BW_SCALE)
@@ -42,7 +42,7 @@ pub(in crate::single) fn bdp(bandwidth: u64, rtt: u64, gain: u32) -> u64 {
     saturate(scaled.div_ceil(1 << BW_SCALE))
 }
 
-/// Pacing rate before anything was measured, bytes a second: `gain * cwnd / srtt`, with a millisecond while the RTT is
+/// Pacing rate before any measurement, bytes per second: `gain * cwnd / srtt`, with a millisecond while the RTT is
 /// unknown (Linux `bbr_init_pacing_rate_from_rtt`).
 pub(in crate::single) fn initial_pacing_rate(cwnd: u32, srtt: Span, mss: u32, gain: u32) -> u64 {
     let rtt = if srtt > Span::ZERO { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
@@ -64,9 +64,9 @@ impl Bbr {
         self.quantization_budget(self.bdp(self.bw.get(), gain))
     }
 
-    /// Three bursts more (the sender's, the network's, the receiver's), made even for a receiver that acknowledges
-    /// pairs; and two packets to make a difference in the phase that probes for more. On a path of a tunnel, a quarter of a
-    /// burst more ([`bbr_path`](crate::single::bbr_path)).
+    /// Adds three bursts (the sender's, the network's, the receiver's), rounded up to an even number for a receiver
+    /// that acknowledges pairs, and two packets in the probing phase, to make a difference. On a path of a tunnel it
+    /// adds a quarter of a burst instead ([`bbr_path`](crate::single::bbr_path)).
     pub(super) fn quantization_budget(&self, packets: u64) -> u64 {
         let burst = self.tso_segs_goal();
         let sum = packets.saturating_add(if self.for_tunnel_path { burst / 4 } else { 3 * burst });

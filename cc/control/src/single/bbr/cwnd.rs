@@ -4,7 +4,7 @@ use super::mode::Mode;
 use super::{Bbr, MIN_CWND, TCP_INIT_CWND};
 use crate::{AckSample, CaState};
 
-/// Greatest window, packets.
+/// Maximum window, packets.
 const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr {
@@ -29,7 +29,7 @@ impl Bbr {
         }
     }
 
-    /// The window after loss and after the start and the end of recovery.
+    /// The window after loss, and at the start and end of recovery.
     fn set_cwnd_to_recover_or_restore(&mut self, sample: &AckSample) -> u32 {
         let cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
         let prior_state = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);

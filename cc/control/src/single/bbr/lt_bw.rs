@@ -1,7 +1,7 @@
-//! Detection of policers, which drop all packets beyond a token rate.
+//! Detection of policers, which drop all packets above a token rate.
 //!
-//! Between heavy losses the delivery rate is averaged over at least four round trips; two intervals in a row that agree
-//! are taken for the token rate, which then is the bandwidth for the next 48 round trips.
+//! Between heavy losses the delivery rate is averaged over at least four round trips. If two consecutive intervals
+//! agree, their rate is taken for the token rate, which is then the bandwidth for the next 48 round trips.
 
 use super::bandwidth;
 use units::{Instant, Span};
@@ -11,9 +11,9 @@ const INTVL_MIN_RTTS: u32 = 4;
 const INTVL_MAX_RTTS: u32 = 4 * INTVL_MIN_RTTS;
 /// Heavy loss: lost / delivered, in 1/256.
 const LOSS_THRESH: u64 = 50;
-/// Two rates agree if they differ by at most this share (2^-3)...
+/// Two rates agree if they differ by at most this fraction (2^-3), or by `BW_DIFF`.
 const BW_RATIO_SHIFT: u32 = 3;
-/// ...or by this many bytes a second (4 kbit/s).
+/// Two rates agree if they differ by at most this many bytes per second (4 kbit/s).
 const BW_DIFF: u64 = 4_000 / 8;
 /// Round trips of ProbeBW for which a token rate is used.
 const BW_MAX_RTTS: u32 = 48;
@@ -27,7 +27,7 @@ pub(super) struct Totals {
     pub(super) delivered_mstamp: Instant,
 }
 
-/// What long-term sampling uses of an acknowledgement or a timeout.
+/// The input of long-term sampling from an acknowledgement or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) has_loss: bool,
@@ -65,7 +65,7 @@ impl LtBw {
         if self.lt_use_bw {
             return self.expires(totals, sample);
         }
-        // Only after the first loss has the policer run out of tokens.
+        // The policer has run out of tokens only after the first loss.
         if !self.lt_is_sampling && sample.has_loss {
             *self = Self { lt_is_sampling: true, lt_rtt_cnt: 0, lt_last: totals, ..*self };
         }

@@ -1,18 +1,19 @@
 //! BBR, version 1: rate and window from a model of the path.
 //!
-//! The model has two measurements: the **bandwidth** (greatest delivery rate of the last ten round trips) and the
+//! The model has two measurements: the **bandwidth** (maximum delivery rate of the last ten round trips) and the
 //! **minimum RTT** (of the last ten seconds). The sender paces at `gain * bandwidth` and keeps at most
 //! `gain * bandwidth * minimum RTT` in flight.
 //! - *Startup*: gain 2.89 until the bandwidth has not grown by a quarter for three round trips; *drain*: the inverse.
 //! - *Bandwidth probing*: eight phases of one minimum RTT each, at 1.25, 0.75 and six times 1.
-//! - *RTT probing*: if ten seconds brought no new minimum RTT, four packets in flight for 200 ms.
+//! - *RTT probing*: if there was no new minimum RTT for ten seconds, four packets in flight for 200 ms.
 //!
-//! Loss changes the model only where it indicates a policer (`lt_bw.rs`); in the first round of recovery the window is
-//! that of packet conservation. Packets acknowledged beyond those expected (`aggregation.rs`) are added to the window.
+//! Loss changes the model only if it indicates a policer (`lt_bw.rs`). In the first round of recovery the window
+//! follows packet conservation. Packets acknowledged in excess of the expected ones (`aggregation.rs`) are added to the
+//! window.
 //!
 //! Source: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); constants, integer units and
 //! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`). Deviation from Linux: the release time of the
-//! pacer's next packet is not known, so that the packets in flight at that time are taken to be those in flight now (at
+//! pacer's next packet is not known, so the packets in flight at that time are assumed to be those in flight now (at
 //! most one burst more).
 
 pub(super) mod aggregation;
@@ -63,11 +64,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// 2/ln 2: the minimum gain that doubles the delivery rate every round trip.
 const HIGH_GAIN: u32 = 739;
-/// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
+/// The bandwidth is the maximum over this many round trips: a cycle of eight phases and two for measuring.
 const BW_RTTS: u64 = 10;
 /// Minimum window, enough for a receiver with delayed acknowledgements, packets.
 pub(crate) const MIN_CWND: u32 = 4;
-/// Linux's initial window: what a path without RTT may hold, and what startup may always send.
+/// Linux's initial window: the limit for a path without RTT, and what startup may always send.
 const TCP_INIT_CWND: u32 = 10;
 
 /// BBR v1 on one path.
@@ -76,14 +77,14 @@ pub struct Bbr {
     cwnd: u32,
     /// Set when Startup ends, for reports; BBR itself does not use it.
     ssthresh: u32,
-    /// Bytes a second.
+    /// Bytes per second.
     pacing_rate: u64,
     has_seen_rtt: bool,
     mss: u32,
-    /// The host's timer tick, by which the minimum RTT expires and ProbeRTT ends.
+    /// The host's timer tick, which determines when the minimum RTT expires and ProbeRTT ends.
     tick: Span,
 
-    /// Packets a microsecond, times 2^24.
+    /// Packets per microsecond, times 2^24.
     bw: WindowedMax,
     min_rtt: MinRtt,
     rounds: Rounds,
@@ -103,18 +104,18 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     idle_restart: bool,
 
-    /// As in Linux since 4.20: phases end by what is in flight when the next burst departs.
+    /// As in Linux since 4.20: phases end by the packets in flight when the next burst departs.
     since_4_20: bool,
     /// Bytes of the largest burst.
     gso_max_size: u64,
-    /// For a path of a tunnel: the deviations of [`bbr_path`](super::bbr_path).
+    /// Whether the path belongs to a tunnel, with the deviations of [`bbr_path`](super::bbr_path).
     for_tunnel_path: bool,
     standing_queue: StandingQueue,
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
-    /// Whether a packet is sent for each one delivered: in the first round of recovery.
+    /// Whether one packet is sent for each delivered one, as in the first round of recovery.
     packet_conservation: bool,
-    /// Window to restore after recovery and ProbeRTT.
+    /// The window to restore after recovery and ProbeRTT.
     prior_cwnd: u32,
 }
 
@@ -122,14 +123,14 @@ pub struct Bbr {
 #[derive(Debug, Default)]
 struct Rounds {
     rtt_cnt: u64,
-    /// The round ends with a sample of a packet sent when this many were delivered.
+    /// The round ends with a sample of a packet that was sent after this many had been delivered.
     next_rtt_delivered: u64,
     /// Whether this acknowledgement began a round.
     round_start: bool,
 }
 
 impl Bbr {
-    /// As in Linux 4.14, on which MPTCP's coupled algorithms were built.
+    /// BBR as in Linux 4.14, on which MPTCP's coupled algorithms were built.
     pub(crate) fn new() -> Self {
         Self {
             cwnd: TCP_INIT_CWND,
@@ -163,12 +164,12 @@ impl Bbr {
         }
     }
 
-    /// As in the Linux 6.1 that was measured.
+    /// BBR as in the measured Linux 6.1.
     fn linux() -> Self {
         Self { since_4_20: true, gso_max_size: bandwidth::MEASURED_GSO_MAX_SIZE, ..Self::new() }
     }
 
-    /// For a path of a tunnel.
+    /// BBR for a path of a tunnel.
     pub(in crate::single) fn for_tunnel_path() -> Self {
         Self { for_tunnel_path: true, ..Self::new() }
     }
@@ -178,7 +179,7 @@ impl Bbr {
         self.probe_bw_gains = gains;
     }
 
-    /// The greatest delivery rate of the last ten round trips, bytes a second.
+    /// The maximum delivery rate of the last ten round trips, bytes per second.
     pub(crate) fn max_bw(&self) -> f64 {
         self.bw.get() as f64 * f64::from(self.mss) * 1e6 / f64::from(1 << 24)
     }
@@ -202,7 +203,7 @@ impl Bbr {
         self.init_pacing_rate_from_rtt(path.rtt.unwrap_or(Span::ZERO));
     }
 
-    /// The bandwidth in use, packets a microsecond times 2^24.
+    /// The bandwidth in use, packets per microsecond times 2^24.
     fn bandwidth(&self) -> u64 {
         self.lt_bw.rate().unwrap_or(self.bw.get())
     }
@@ -231,7 +232,7 @@ impl Bbr {
         self.set_cwnd(sample);
     }
 
-    /// The delivery-rate sample, application-limited where ProbeRTT limited the sender.
+    /// The delivery-rate sample; application-limited if ProbeRTT limited the sender.
     fn valid_rate_sample(&self, sample: &AckSample) -> Option<RateSample> {
         let rs = sample.rate_sample.filter(|rs| rs.interval.as_micros() > 0)?;
         let app_limited = rs.app_limited || self.probe_rtt.is_app_limited(rs.prior_delivered);
@@ -267,7 +268,7 @@ impl Bbr {
         }
     }
 
-    /// Sets the pacing rate to `gain * bandwidth`; until the pipe has been full once, only raises it.
+    /// Sets the pacing rate to `gain * bandwidth`. Until the pipe has been full once, it only raises the rate.
     fn set_pacing_rate(&mut self, srtt: Span) {
         if !self.has_seen_rtt && srtt > Span::ZERO {
             self.init_pacing_rate_from_rtt(srtt);
@@ -327,7 +328,7 @@ impl PathController for Bbr {
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
-            // The model sets the window, not recovery or an idle application.
+            // The model determines the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
@@ -338,7 +339,7 @@ impl PathController for Bbr {
     }
 
     fn decision(&self) -> Decision {
-        // A byte a second at least: a rate of zero would stop the sender.
+        // At least one byte per second, because a rate of zero would stop the sender.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         let max_cwnd = if self.is_cruising() { self.probe_bw_gains.max_cwnd } else { u32::MAX };
         Decision { cwnd: self.cwnd.min(max_cwnd), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }

@@ -9,13 +9,13 @@ use units::{Instant, Span};
 /// State of BBR's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Doubling the rate every round trip.
+    /// Doubles the rate every round trip.
     Startup,
-    /// Emptying the queue that startup built.
+    /// Empties the queue that startup built.
     Drain,
-    /// Cycling around the bandwidth.
+    /// Cycles around the bandwidth.
     ProbeBw,
-    /// Emptying the path to measure its RTT.
+    /// Empties the path to measure its RTT.
     ProbeRtt,
 }
 
@@ -27,9 +27,9 @@ const CWND_GAIN: u32 = 512;
 const PACING_GAIN_CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
 /// The first phase of the cycle with gain 1.
 const CRUISE_IDX: usize = 2;
-/// Growth of the bandwidth while the pipe is not full, in 1/256...
+/// Growth of the bandwidth while the pipe is not full, in 1/256.
 const FULL_BW_THRESH: u32 = 320;
-/// ...and round trips without it after which the pipe is full.
+/// Round trips without that growth after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
 /// Window of the minimum RTT's filter.
 pub(super) const MIN_RTT_WINDOW: Span = Span::from_secs(10);
@@ -43,7 +43,7 @@ pub(crate) struct ProbeBwGains {
     pub(crate) pacing_gain: u32,
     /// cwnd gain, in 1/256 of the bandwidth-delay product.
     pub(crate) cwnd_gain: u32,
-    /// Greatest window, packets.
+    /// Maximum window, packets.
     pub(crate) max_cwnd: u32,
 }
 
@@ -59,8 +59,8 @@ pub(super) struct FullBw {
     pub(super) full_bw: u64,
     full_bw_cnt: u32,
     pub(super) full_bw_reached: bool,
-    /// Whether a sample counts as one of the path's bandwidth and not of the application's: the latest, or on a
-    /// tunnel's path any of the round.
+    /// Whether a sample shows the path's bandwidth and not the application's: the latest sample, or on a tunnel's path
+    /// any sample of the round.
     path_limited: bool,
 }
 
@@ -80,7 +80,7 @@ impl FullBw {
     }
 }
 
-/// Minimum RTT and until when it holds.
+/// Minimum RTT, and the time until which it is valid.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) min_rtt_us: Option<u64>,
@@ -135,8 +135,8 @@ impl Bbr {
         }
     }
 
-    /// Packets in flight when the next burst departs: while the gain is above one with that burst, and without what is
-    /// delivered until then (Linux `bbr_packets_in_net_at_edt`).
+    /// Packets in flight when the next burst departs. They include that burst if the gain is above one, and exclude
+    /// packets delivered until then (Linux `bbr_packets_in_net_at_edt`).
     fn in_net_at_departure(&self, in_flight: u32, sample: &AckSample) -> u64 {
         let burst = if self.pacing_gain > BBR_UNIT { self.tso_segs_goal() } else { 0 };
         let delivered = if self.since_4_20 { packets_in(self.bw.get(), sample.until_departure) } else { 0 };
@@ -158,7 +158,8 @@ impl Bbr {
         }
     }
 
-    /// Whether a quarter more than the bandwidth-delay product was in flight when the newest packet delivered was sent.
+    /// Whether the packets in flight were a quarter more than the bandwidth-delay product when the newest delivered
+    /// packet was sent.
     fn overfilled_path(&self, sample: &AckSample) -> bool {
         let tx_in_flight = sample.newest_delivered.map_or(0, |sending| sending.tx_in_flight);
         u64::from(tx_in_flight) > self.bdp(self.bw.get(), FULL_BW_THRESH)
@@ -195,7 +196,8 @@ impl Bbr {
         self.idle_restart &= sample.acked == 0;
     }
 
-    /// When more than `span` has passed by the host's ticks, counted from the present one (Linux `after(tcp_jiffies32, ...)`).
+    /// Time at which more than `span` has passed by the host's ticks, counted from the current one (Linux
+    /// `after(tcp_jiffies32, ...)`).
     pub(super) fn after(&self, now: Instant, span: Span) -> Instant {
         let tick = self.tick.0;
         Instant((now.0 / tick + span.0.div_ceil(tick) + 1) * tick)

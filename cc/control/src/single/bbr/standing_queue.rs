@@ -1,23 +1,23 @@
-//! On a path of a tunnel: the gain of the cruising phases, which drains a queue that stands.
+//! On a path of a tunnel: the gain of the cruising phases, which drains a standing queue.
 //!
-//! The bandwidth is a maximum over ten round trips, and so some percent too high wherever deliveries jitter: on a kernel
-//! 2 to 5 %. Cruising at gain 1 then fills the window, and a bandwidth-delay product stands in the queue for whoever
-//! shares the path. So the gain falls from cycle to cycle while no packet of the cruising phases has met an empty
-//! queue, and rises to 1 while one has. A queue that the least gain does not halve is another sender's, as in Copa
-//! (Arun and Balakrishnan, NSDI 2018, section 2.2), and the gain is 1 for some cycles.
+//! The bandwidth is a maximum over ten round trips, and therefore some percent too high if deliveries jitter: 2 to 5 %
+//! on a kernel. Cruising at gain 1 then fills the window, and a bandwidth-delay product stands in the queue for every
+//! flow that shares the path. Therefore the gain falls from cycle to cycle while no packet of the cruising phases has
+//! met an empty queue, and otherwise rises to 1. A queue that the minimum gain does not halve is another sender's, as
+//! in Copa (Arun and Balakrishnan, NSDI 2018, section 2.2), and the gain is then 1 for some cycles.
 
 use super::bandwidth::{BBR_UNIT, BW_SCALE};
 use units::Span;
 
-/// Change of the gain from one cycle to the next, and its minimum, in 1/256.
+/// Change of the gain between cycles, and its minimum, in 1/256.
 const STEP: u32 = 3;
 const MIN_GAIN: u32 = 235;
-/// A shorter queue, or one of less than two packets, does not stand.
+/// A queue that is shorter than this, or has less than two packets, is not a standing queue.
 const MIN_QUEUE: Span = Span::from_millis(1);
-/// Cycles with the minimum gain that halve a queue of this sender's: 8 % of six phases each drain half a
-/// bandwidth-delay product a cycle, less what the bandwidth is too high.
+/// Cycles at the minimum gain that halve a queue of this sender: 8 % of six phases each drain half a bandwidth-delay
+/// product per cycle, minus the excess of the bandwidth.
 const DRAIN_CYCLES: u32 = 8;
-/// Cycles with gain 1 after another sender was found.
+/// Cycles with gain 1 after another sender was detected.
 const COMPETING_CYCLES: u32 = 30;
 
 /// The RTTs of the cruising phases.
@@ -27,19 +27,19 @@ pub(super) struct StandingQueue {
     cruise_rtt: Option<u64>,
     /// The queue when the gain began to fall, microseconds.
     initial_queue: u64,
-    /// Cycles with the minimum gain since then.
+    /// Cycles at the minimum gain since then.
     cycles_at_minimum: u32,
     /// Remaining cycles with a competing sender.
     competing_cycles: u32,
 }
 
 impl StandingQueue {
-    /// An RTT in a cruising phase, microseconds.
+    /// Records an RTT in a cruising phase, microseconds.
     pub(super) fn on_cruise_rtt(&mut self, rtt: u64) {
         self.cruise_rtt = Some(self.cruise_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The next cycle's gain after `gain`, with the minimum RTT in microseconds and the bandwidth.
+    /// The gain of the next cycle after `gain`, with the minimum RTT in microseconds and the bandwidth.
     pub(super) fn next_gain(&mut self, gain: u32, min_rtt: u64, bandwidth: u64) -> u32 {
         let Some(cruise_rtt) = self.cruise_rtt.take() else { return gain };
         if self.competing_cycles > 0 {

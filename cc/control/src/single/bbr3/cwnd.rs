@@ -9,11 +9,11 @@ use units::Span;
 
 /// Pacing gain of ProbeBW_UP.
 const UP_GAIN: u32 = 320;
-/// Greatest window, packets.
+/// Maximum window, packets.
 const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr3 {
-    /// Sets the pacing rate to `gain * bandwidth`; until the pipe has been full once, only raises it.
+    /// Sets the pacing rate to `gain * bandwidth`. Until the pipe has been full once, it only raises the rate.
     pub(super) fn set_pacing_rate(&mut self, srtt: Span) {
         if !self.has_seen_rtt && srtt > Span::ZERO {
             self.init_pacing_rate(srtt);
@@ -72,7 +72,7 @@ impl Bbr3 {
         }
     }
 
-    /// Whether too little was delivered to rely on the model.
+    /// Whether too few packets were delivered to rely on the model.
     fn has_few_samples(&self) -> bool {
         if self.rules.startup_grows_to_two_windows {
             self.cwnd < 2 * self.initial_window
@@ -89,7 +89,7 @@ impl Bbr3 {
         }
     }
 
-    /// Window that the bounds allow in this state. Startup and Drain do not use inflight_hi.
+    /// The window that the bounds allow in this state. Startup and Drain do not use inflight_hi.
     fn bound_cwnd_for_model(&self) -> u32 {
         let inflight_hi = match self.mode {
             Mode::Startup | Mode::Drain => u32::MAX,

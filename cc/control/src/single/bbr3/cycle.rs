@@ -8,31 +8,31 @@ use units::{Instant, Span};
 /// State of BBR's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Doubling the rate every round trip.
+    /// Doubles the rate every round trip.
     Startup,
-    /// Emptying the queue that startup built.
+    /// Empties the queue that startup built.
     Drain,
-    /// Sending below the bandwidth, until there is headroom.
+    /// Sends below the bandwidth, until there is headroom.
     ProbeBwDown,
-    /// Sending at the bandwidth.
+    /// Sends at the bandwidth.
     ProbeBwCruise,
-    /// Filling the path without a queue before the probe.
+    /// Fills the path without a queue, before the probe.
     ProbeBwRefill,
-    /// Probing for more bandwidth.
+    /// Probes for more bandwidth.
     ProbeBwUp,
-    /// Reducing the queue to measure the path's RTT.
+    /// Reduces the queue to measure the path's RTT.
     ProbeRtt,
 }
 
 /// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
 const CWND_GAIN: u32 = 512;
-/// ...and a quarter more, so that the window does not limit the probe.
+/// A quarter of the bandwidth-delay product more, so that the window does not limit the probe.
 const UP_CWND_GAIN: u32 = 576;
-/// Greatest number of rounds before a probe, as many as a Reno flow of that many packets has between losses.
+/// Maximum number of rounds before a probe, as many as a Reno flow with that many packets has between losses.
 const MAX_PROBE_ROUNDS: u32 = 63;
-/// Greatest number of these that is drawn at random, so that flows do not probe at the same time.
+/// Maximum number of these that is drawn at random, so that flows do not probe at the same time.
 const PROBE_RAND_ROUNDS: u64 = 2;
-/// Greatest doubling of the growth of the long-term bound.
+/// Maximum number of doublings of the long-term bound's growth.
 const MAX_PROBE_UP_ROUNDS: u32 = 30;
 
 impl Mode {
@@ -41,7 +41,7 @@ impl Mode {
         matches!(self, Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
 
-    /// Whether the mode probes for more bandwidth: its losses lower no short-term bound.
+    /// Whether the mode probes for more bandwidth, so that its losses do not lower the short-term bounds.
     pub(super) fn is_probing_bw(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
@@ -61,13 +61,13 @@ pub(super) enum AckPhase {
     /// No probe has been made, or all acknowledgements of the latest one have arrived.
     #[default]
     Init,
-    /// Sent before the probe.
+    /// The acknowledged packets were sent before the probe.
     Refilling,
     /// The probe began less than a round trip ago.
     ProbeStarting,
-    /// Sent in the probe.
+    /// The acknowledged packets were sent during the probe.
     ProbeFeedback,
-    /// The probe is over, its acknowledgements still arrive.
+    /// The probe is over, but its acknowledgements still arrive.
     ProbeStopping,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Cycle {
     pub(super) prior_probe_ok: bool,
     /// Whether the latest probe had too much in flight.
     pub(super) prior_probe_too_high: bool,
-    /// Whether the latest probe was stopped at inflight_hi as a precaution only.
+    /// Whether the latest probe was stopped at inflight_hi only as a precaution.
     pub(super) stopped_risky_probe: bool,
     cycle_stamp: Instant,
     probe_wait: Span,
@@ -90,14 +90,14 @@ pub(super) struct Cycle {
 /// Growth of the long-term bound while it limits a probe.
 #[derive(Debug, Default)]
 pub(super) struct ProbeUp {
-    /// Packets acked for one more packet.
+    /// Acknowledged packets per packet of growth.
     cnt: u32,
     acks: u32,
     rounds: u32,
 }
 
 impl Cycle {
-    /// A round trip began.
+    /// Counts a round trip that began.
     pub(super) fn count_round(&mut self) {
         self.rounds_since_probe = self.rounds_since_probe.saturating_add(1);
     }
@@ -160,7 +160,7 @@ impl Bbr3 {
         if !self.full_bw.full_bw_reached || self.adapt_upper_bounds(ack, cx) {
             return;
         }
-        // Including the next burst where the gain is above 1.
+        // This includes the next burst if the gain is above 1.
         let burst =
             if self.rules.up_includes_burst && self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
         let in_flight = ack.ack_sample.prior_in_flight.saturating_add(burst);
@@ -173,7 +173,7 @@ impl Bbr3 {
         }
     }
 
-    /// Adapts the long-term bound by the probe's acknowledgements. True if that began the next probe.
+    /// Adapts the long-term bound to the probe's acknowledgements. True if that began the next probe.
     fn adapt_upper_bounds(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) -> bool {
         if self.round.round_start && self.cycle.ack_phase == AckPhase::ProbeStarting {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;
@@ -191,7 +191,7 @@ impl Bbr3 {
         false
     }
 
-    /// Called when all packets of a probe are acknowledged. True if there was no loss, so that the next one begins at
+    /// Called when all packets of a probe are acknowledged. True if there was no loss, so that the next probe begins at
     /// once.
     fn end_probe_feedback(&mut self, ack: &AckInfo<'_>) -> bool {
         (self.cycle.prior_probe_ok, self.cycle.ack_phase) = (false, AckPhase::Init);
@@ -231,7 +231,7 @@ impl Bbr3 {
         ack.ack_sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
     }
 
-    /// Whether the wait is over, or a Reno flow of this window would have had a loss.
+    /// Whether the wait is over, or a Reno flow with this window would have had a loss.
     fn is_time_to_probe_bw(&self) -> bool {
         let waited = self.delivered_at > self.cycle.cycle_stamp + self.cycle.probe_wait;
         waited || self.cycle.rounds_since_probe >= self.target_inflight().min(MAX_PROBE_ROUNDS)

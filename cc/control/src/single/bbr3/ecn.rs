@@ -1,25 +1,25 @@
-//! Marks: their share, smoothed as DCTCP's alpha, lowers the short-term bound. Only on paths of short RTT, where queues
-//! mark at a low threshold.
+//! ECN marks: their fraction, smoothed as DCTCP's alpha, lowers the short-term bound. They count only on paths with a
+//! short RTT, where queues mark at a low threshold.
 
 use super::bandwidth::BBR_UNIT;
 use super::{AckInfo, Bbr3};
 
-/// The share of alpha by which a round with marks reduces, in 1/256.
+/// The fraction of alpha by which a round with marks reduces, in 1/256.
 const ECN_FACTOR: u32 = 85;
 /// Gain of alpha's filter, in 1/256 (DCTCP's 1/16).
 const ECN_ALPHA_GAIN: u64 = 16;
 /// Maximum of the minimum RTT at which marks count, microseconds.
 const ECN_MAX_RTT_US: u64 = 5_000;
-/// Startup ends after this many rounds in a row with at least this share marked, in 1/256.
+/// Startup ends after this many consecutive rounds with at least `FULL_ECN_THRESH` (in 1/256) marked.
 const FULL_ECN_CNT: u32 = 2;
 const FULL_ECN_THRESH: u64 = 128;
 
-/// Share of marked packets.
+/// The fraction of marked packets.
 #[derive(Debug)]
 pub(super) struct EcnState {
     /// Whether marks count.
     pub(super) ecn_eligible: bool,
-    /// Smoothed share of marked packets, in 1/256.
+    /// Smoothed fraction of marked packets, in 1/256.
     ecn_alpha: u32,
     delivered: u64,
     marked: u64,
@@ -33,12 +33,12 @@ impl Default for EcnState {
 }
 
 impl EcnState {
-    /// Share of a bound that remains after a round with marks, in 1/256.
+    /// Fraction of a bound that remains after a round with marks, in 1/256.
     pub(super) fn ecn_cut(&self) -> u32 {
         BBR_UNIT - ((self.ecn_alpha * ECN_FACTOR) >> 8)
     }
 
-    /// Ends a round; returns the share marked in it, in 1/256.
+    /// Ends a round. Returns the fraction marked in it, in 1/256.
     fn update_ecn_alpha(&mut self) -> u64 {
         let ce_ratio = (self.marked << 8) / self.delivered.max(1);
         let (kept_alpha, added_alpha) =

@@ -14,7 +14,7 @@ const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 /// Duration of ProbeRTT.
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
-/// Congestion window in ProbeRTT, as a share of the bandwidth-delay product.
+/// Congestion window in ProbeRTT, as a fraction of the bandwidth-delay product.
 const PROBE_RTT_CWND_GAIN: u32 = BBR_UNIT / 2;
 
 /// A minimum RTT and the time of its sample.
@@ -42,8 +42,8 @@ impl MinRtt {
         self.min_rtt.rtt_us
     }
 
-    /// Updates both filters; an equal minimum replaces the model's if it `refreshes`. Returns whether ProbeRTT is due:
-    /// there was no new minimum for [`PROBE_RTT_INTERVAL`].
+    /// Updates both filters. An equal minimum replaces the model's if it `refreshes`. Returns whether ProbeRTT is due,
+    /// because there was no new minimum for [`PROBE_RTT_INTERVAL`].
     fn update(&mut self, rtt: Option<u64>, is_ack_delayed: bool, refreshes: bool, now: Instant) -> bool {
         let probe_rtt_expired = now > self.probe_rtt_min_delay.stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = rtt
@@ -113,7 +113,7 @@ impl Bbr3 {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_lower_bounds();
         if self.full_bw.full_bw_reached {
-            // There are fewer packets in flight than the path holds, and nothing to drain.
+            // Fewer packets are in flight than the path holds, so there is nothing to drain.
             self.start_probe_bw_down(cx);
             self.start_probe_bw_cruise();
         } else {

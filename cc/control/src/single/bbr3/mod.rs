@@ -1,33 +1,34 @@
 //! BBR, version 3: the model of version 1 with bounds from loss and marks.
 //!
-//! As in version 1 the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * minimum RTT` in flight.
-//! The model (`model.rs`) has the **bandwidth** (greatest delivery rate of this probing cycle and the one before) and
-//! the **minimum RTT** (10 s); new are its bounds:
-//! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a
+//! As in version 1, the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * minimum RTT` in
+//! flight. The model (`model.rs`) has the **bandwidth** (maximum delivery rate of this probing cycle and the previous
+//! one) and the **minimum RTT** (10 s). Its bounds are new:
+//! - *Long-term*: the packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets per
 //!   round.
 //! - *Short-term*: after a round with loss, bandwidth and packets in flight are reduced to those delivered in it, or to
 //!   0.7 of the earlier bounds, whichever is more (`signals.rs`). The next probe resets them.
 //!
 //! The modes (`cycle.rs`):
 //! - *Startup* at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has
-//!   six acknowledgements with loss and more than 2 % lost (`startup.rs`). *Drain*: the inverse, until the queue is
-//!   gone.
+//!   six acknowledgements with loss and more than 2 % lost (`startup.rs`). *Drain* at the inverse gain, until the queue
+//!   is empty.
 //! - *Down* at 0.9, until there is headroom of 15 % below the long-term bound; *cruise* at 1; after 2 to 3 s (or as
-//!   many rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth does
-//!   not grow any more, or too much is lost.
-//! - *RTT probing*, if five seconds brought no new minimum RTT: half a window for 200 ms (`min_rtt.rs`).
+//!   many rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth stops
+//!   growing, or too many packets are lost.
+//! - *RTT probing*, if there was no new minimum RTT for five seconds: half a window for 200 ms (`min_rtt.rs`).
 //!
-//! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at its
-//! sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Without them, the packets
-//! delivered and lost over the rate sample's interval are used. With `ecn`, the mark of each packet
+//! It needs from the sender, for the newest packet delivered and the newest one lost, the packets in flight at its
+//! sending and the losses since then (`AckSample::newest_delivered`, `newest_lost`). Without them, the packets
+//! delivered and lost over the rate sample's interval are used. With `ecn`, it needs the mark of each packet
 //! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
-//! draft-ietf-ccwg-bbr for the names. Where the two differ (`rules.rs`), as in Linux: the draft's version is
+//! draft-ietf-ccwg-bbr for the names. If the two differ (`rules.rs`), this follows Linux; the draft's version is
 //! [`bbr3_draft`](super::bbr3_draft).
 //! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
-//! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
-//! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
+//! found by a timer are evaluated with the next acknowledgement; there is no fast path for application-limited flows,
+//! no path change on marks (PLB), and no early probe when marks cease. As in version 1, the pacer's next release is not
+//! known.
 
 mod cwnd;
 mod cycle;
@@ -66,7 +67,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "google/bbr v3 tcp_bbr.c; draft-ietf-ccwg-bbr",
     parameters: &[LOSS_THRESHOLD, BETA, HEADROOM, PROBE_WAIT, ECN],
     properties: Properties {
-        // Marks count only with per-packet feedback (Linux v3: on routes with `ecn_low`).
+        // Marks count only with feedback per packet (Linux v3: on routes with `ecn_low`).
         ecn: |params| if params.choice("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
         min_cwnd: 4,
         deviations: &[
@@ -117,23 +118,23 @@ pub struct Bbr3 {
     initial_window: u32,
     /// Set when Startup ends, for reports; BBR itself does not use it.
     ssthresh: u32,
-    /// Bytes a second.
+    /// Bytes per second.
     pacing_rate: u64,
     has_seen_rtt: bool,
     mss: u32,
 
-    /// Greatest delivery rate of the previous cycle and of this one, packets a microsecond times 2^24.
+    /// Maximum delivery rate of the previous cycle and of this one, packets per microsecond times 2^24.
     bw_filter: [u64; 2],
     bounds: Bounds,
     min_rtt: MinRtt,
     round: RoundState,
-    /// Packets delivered, and when the latest was.
+    /// Packets delivered, and the time of the latest delivery.
     delivered: u64,
     delivered_at: Instant,
     congestion: CongestionSignals,
     ecn: EcnState,
     ack_aggregation: Aggregation,
-    /// Excess acknowledgements by rounds, where the rules have one sliding maximum.
+    /// Excess acknowledgements by rounds, for rules with one sliding maximum.
     extra_acked_filter: WindowedMax,
 
     mode: Mode,
@@ -156,7 +157,7 @@ pub struct Bbr3 {
 /// Packet-timed round trips, by the count of delivered packets.
 #[derive(Debug, Default)]
 struct RoundState {
-    /// The round ends with a sample of a packet sent when this many were delivered.
+    /// The round ends with a sample of a packet that was sent after this many had been delivered.
     next_round_delivered: u64,
     round_count: u64,
     /// Whether this acknowledgement began a round.
@@ -168,7 +169,7 @@ struct RoundState {
 struct AckInfo<'a> {
     ack_sample: &'a AckSample,
     rate_sample: Option<RateSample>,
-    /// The sample's rate, packets a microsecond times 2^24; zero without one.
+    /// The sample's rate, packets per microsecond times 2^24; zero without one.
     rate: u64,
     /// Send state of the newest packet delivered.
     tx: TxRecord,
@@ -186,7 +187,7 @@ impl Bbr3 {
         Self::with_rules(params, &rules::LINUX)
     }
 
-    /// As in draft-ietf-ccwg-bbr.
+    /// BBR v3 as in draft-ietf-ccwg-bbr.
     pub(super) fn as_in_draft(params: &Params) -> Self {
         Self::with_rules(params, &rules::DRAFT)
     }
@@ -254,7 +255,7 @@ impl Bbr3 {
         self.prev_ca_state = sample.ca_state;
     }
 
-    /// The sample, application-limited where ProbeRTT limited the sender.
+    /// The acknowledgement with its sample, which is application-limited if ProbeRTT limited the sender.
     fn ack_info<'a>(&self, sample: &'a AckSample, now: Instant) -> AckInfo<'a> {
         let valid = |rate_sample: &RateSample| rate_sample.interval.as_micros() > 0 && sample.acked > 0;
         let rate_sample = sample.rate_sample.filter(valid).map(|rate_sample| {
@@ -370,7 +371,7 @@ impl PathController for Bbr3 {
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
-            // The model sets the window, not recovery or an idle application.
+            // The model determines the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
@@ -381,7 +382,7 @@ impl PathController for Bbr3 {
     }
 
     fn decision(&self) -> Decision {
-        // A byte a second at least: a rate of zero would stop the sender.
+        // At least one byte per second, because a rate of zero would stop the sender.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         Decision { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }

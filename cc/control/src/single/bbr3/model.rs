@@ -1,5 +1,5 @@
-//! The model: bandwidth, bounds, and the resulting packets in flight. Bandwidth is in packets a microsecond
-//! times 2^24, gains and shares in 1/256, as in version 1.
+//! The model: bandwidth, bounds, and the resulting packets in flight. As in version 1, bandwidth is in packets per
+//! microsecond times 2^24, and gains and fractions are in 1/256.
 
 use super::bandwidth::{self, BBR_UNIT};
 use super::cycle::Mode;
@@ -10,7 +10,7 @@ use units::Span;
 
 /// Minimum window, enough for a receiver with delayed acknowledgements, packets.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
-/// Linux's initial window: what a path without RTT may hold.
+/// Linux's initial window: the limit for a path without RTT.
 const TCP_INIT_CWND: u64 = 10;
 /// A burst is a millisecond of data (Linux: 2^-10 s) and, in Linux on short paths, up to one offload frame more: halved
 /// for each 2^9 us of minimum RTT...
@@ -25,9 +25,9 @@ const MIN_TSO_SEGS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Constants {
     pub(super) loss_thresh: u32,
-    /// Packets of a flight that may be lost for each in it, where the threshold is exact.
+    /// Loss threshold, as the fraction of a flight that may be lost, if it is exact.
     exact_loss_thresh: Option<f64>,
-    /// Share of a bound that remains after a round with loss.
+    /// Fraction of a bound that remains after a round with loss.
     pub(super) beta: u32,
     pub(super) headroom: u32,
     pub(super) probe_wait: Span,
@@ -50,7 +50,7 @@ impl Constants {
         }
     }
 
-    /// Packets of a flight of `in_flight` that may be lost.
+    /// Number of packets of a flight of `in_flight` that may be lost.
     pub(super) fn loss_budget(&self, in_flight: u32) -> u32 {
         match self.exact_loss_thresh {
             Some(threshold) => (f64::from(in_flight) * threshold) as u32,
@@ -59,14 +59,14 @@ impl Constants {
     }
 }
 
-/// Bounds from loss and marks; the greatest value means no bound.
+/// Bounds from loss and marks; the maximum value means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Short-term, packets a microsecond times 2^24 (Linux `bw_lo`).
+    /// Short-term bound, packets per microsecond times 2^24 (Linux `bw_lo`).
     pub(super) bw_lo: u64,
-    /// Short-term, packets in flight (Linux `inflight_lo`).
+    /// Short-term bound, packets in flight (Linux `inflight_lo`).
     pub(super) inflight_lo: u32,
-    /// Long-term, packets in flight (Linux `inflight_hi`).
+    /// Long-term bound, packets in flight (Linux `inflight_hi`).
     pub(super) inflight_hi: u32,
 }
 
@@ -86,7 +86,7 @@ impl Bounds {
     }
 }
 
-/// A share of a count, rounded down.
+/// A fraction of a count, rounded down.
 pub(super) fn share(count: u32, of_256: u32) -> u32 {
     ((u64::from(count) * u64::from(of_256)) >> 8) as u32
 }
@@ -97,7 +97,7 @@ pub(super) fn rate(packets: u32, interval: Span) -> u64 {
 }
 
 impl Bbr3 {
-    /// The greatest delivery rate of this cycle and the one before.
+    /// The maximum delivery rate of this cycle and the previous one.
     pub(super) fn max_bw(&self) -> u64 {
         self.bw_filter[0].max(self.bw_filter[1])
     }
@@ -115,7 +115,7 @@ impl Bbr3 {
         self.update_congestion_signals(ack);
     }
 
-    /// Ends a cycle: the filter drops the maximum of the one before it.
+    /// Ends a cycle: the filter drops the maximum of the previous one.
     pub(super) fn advance_max_bw_filter(&mut self) {
         if self.bw_filter[1] > 0 {
             self.bw_filter = [self.bw_filter[1], 0];
@@ -127,8 +127,8 @@ impl Bbr3 {
         self.min_rtt.micros().map_or(TCP_INIT_CWND, |rtt| bandwidth::bdp(bandwidth, rtt, gain))
     }
 
-    /// At least three bursts (the sender's, the network's, the receiver's); two packets more to make a difference in
-    /// the mode that probes for more.
+    /// At least three bursts (the sender's, the network's, the receiver's), plus two packets in the mode that probes
+    /// for more, to make a difference.
     pub(super) fn quantization_budget(&self, packets: u64) -> u32 {
         let packets = packets.max(3 * self.send_quantum()).max(u64::from(MIN_PIPE_CWND));
         let packets = if self.mode == Mode::ProbeBwUp { packets.saturating_add(2) } else { packets };
@@ -154,7 +154,7 @@ impl Bbr3 {
         }
     }
 
-    /// inflight_hi less the headroom for other flows.
+    /// inflight_hi minus the headroom for other flows.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         match self.bounds.inflight_hi {
             u32::MAX => u32::MAX,

@@ -1,7 +1,7 @@
-//! The rules in which the two published versions of BBR v3 differ: Linux's code and the draft's text. Everything else
-//! is common to them.
+//! The rules in which the two published versions of BBR v3 differ: Linux's code and the draft's text. They have
+//! everything else in common.
 
-/// One version's side of each difference. Gains and shares in 1/256.
+/// One version's side of each difference. Gains and fractions are in 1/256.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// Pacing gain of Startup.
@@ -12,20 +12,20 @@ pub(super) struct Rules {
     pub(super) down_gain: u32,
     /// Whether CE marks can count.
     pub(super) ecn: bool,
-    /// Whether shares, and the packets that they are of, round down to 1/256. Otherwise shares are rounded to the
-    /// nearest, and the loss threshold is exact.
+    /// Whether fractions, and the packet counts to which they apply, are rounded down to 1/256. Otherwise fractions are
+    /// rounded to the nearest, and the loss threshold is exact.
     pub(super) shares_round_down: bool,
 
-    /// Whether growth is looked for in the sample that begins a round only, rather than in all.
+    /// Whether only the sample that begins a round is checked for growth, rather than all samples.
     pub(super) plateau_by_rounds: bool,
-    /// Rounds after which Drain ends with a queue.
+    /// Rounds after which Drain ends even with a queue.
     pub(super) drain_rounds: u64,
-    /// Whether Drain keeps the loss signals of Startup's last round, and its end is by the short-term bandwidth.
+    /// Whether Drain keeps the loss signals of Startup's last round, and ends by the short-term bandwidth.
     pub(super) drain_by_short_term_model: bool,
-    /// Whether the bandwidth-delay product, as a bound or target, is raised to what bursts need.
+    /// Whether the bandwidth-delay product, as a bound or target, is raised to the packets that bursts need.
     pub(super) bdp_with_bursts: bool,
 
-    /// Round trips of the one sliding maximum of excess acknowledgements, uncapped; `None`: two slots of five round
+    /// Round trips of a single, uncapped sliding maximum of excess acknowledgements; `None`: two slots of five round
     /// trips, capped (`aggregation.rs`).
     pub(super) extra_acked_rounds: Option<u64>,
     /// Whether bursts are larger on short paths, and a burst's millisecond is 2^-10 s.
@@ -36,21 +36,21 @@ pub(super) struct Rules {
 
     /// Whether the packets in flight in ProbeBW_UP include the next burst.
     pub(super) up_includes_burst: bool,
-    /// Whether a probe may end by the losses that a delivered packet saw, not by those of a lost packet only.
+    /// Whether a probe may end by the losses recorded for a delivered packet, not only by those for a lost packet.
     pub(super) deliveries_end_probes: bool,
     /// Whether acknowledgements count towards the growth of inflight_hi only while it limits the sender without a gap.
     pub(super) growth_restarts: bool,
     /// Whether cruising begins with inflight_lo at most inflight_hi.
     pub(super) cruise_bounds_inflight_lo: bool,
 
-    /// Whether an RTT equal to the minimum refreshes it, and samples with a delayed acknowledgement do not replace one
-    /// that has expired.
+    /// Whether an RTT equal to the minimum refreshes it, and samples with a delayed acknowledgement do not replace an
+    /// expired one.
     pub(super) min_rtt_refreshes: bool,
     /// Whether a timeout restarts the search for a full pipe and sets inflight_lo.
     pub(super) timeout_changes_model: bool,
     /// Whether the end of fast recovery restores the window, as the end of recovery from a timeout does.
     pub(super) recovery_restores_cwnd: bool,
-    /// Whether spurious loss also returns to the mode that it ended, and raises the window only.
+    /// Whether spurious loss also returns to the mode that it ended, and only raises the window.
     pub(super) undo_restores_mode: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Signals of loss and marks: of a flight (whether it was too large) and of a round (its deliveries).
+//! Signals of loss and marks, for a flight (whether it was too large) and for a round (its deliveries).
 
 use super::cycle::Mode;
 use super::model::{Bounds, share};
 use super::{AckInfo, Bbr3};
 use crate::{AckSample, Context, RateSample, SendState};
 
-/// Greatest share of marked packets, in 1/256.
+/// Maximum fraction of marked packets, in 1/256.
 const ECN_THRESH: u32 = 128;
 
 /// Losses and marks among the packets in flight together with one packet (`RS.tx_in_flight`, `RS.lost`).
@@ -19,14 +19,14 @@ pub(super) struct TxRecord {
     pub(super) app_limited: bool,
 }
 
-/// The round of loss under way: it begins with the first loss, so that a round's signals are those of one flight.
+/// The current round of loss. It begins with the first loss, so that a round's signals are those of one flight.
 #[derive(Debug, Default)]
 pub(super) struct CongestionSignals {
-    /// Greatest rate of the round, packets a microsecond times 2^24.
+    /// Maximum rate of the round, packets per microsecond times 2^24.
     bw_latest: u64,
-    /// Greatest delivery of a rate sample of the round, packets.
+    /// Maximum delivery of a rate sample of the round, packets.
     pub(super) inflight_latest: u32,
-    /// The round ends with a sample of a packet sent when this many were delivered.
+    /// The round ends with a sample of a packet that was sent after this many had been delivered.
     loss_round_delivered: u64,
     /// Whether this acknowledgement ended a round.
     pub(super) loss_round_start: bool,
@@ -39,7 +39,7 @@ pub(super) struct CongestionSignals {
 }
 
 impl CongestionSignals {
-    /// Send state of the newest packet delivered; where the sender does not record it, what was delivered and lost in
+    /// Send state of the newest packet delivered. If the sender does not record it, the packets delivered and lost in
     /// its round.
     pub(super) fn tx_record(&self, sample: &AckSample, rate_sample: Option<&RateSample>) -> TxRecord {
         let delivered = rate_sample.map_or(0, |rate_sample| rate_sample.delivered);
@@ -68,7 +68,7 @@ impl TxRecord {
         Self { tx_in_flight, lost, marked, delivered: 0, app_limited }
     }
 
-    /// The packets in flight at which the losses crossed the threshold, the latest of them being `count` packets.
+    /// The packets in flight at which the losses crossed the threshold; the latest loss is `count` packets.
     pub(super) fn inflight_hi_from_lost_packet(&self, count: u32, threshold: u32) -> u32 {
         let inflight_prev = self.tx_in_flight.saturating_sub(count);
         let lost_prev = self.lost.saturating_sub(count);
@@ -87,7 +87,8 @@ impl Bbr3 {
         loss_too_high || ecn_too_high
     }
 
-    /// Handles the losses of an acknowledgement first: they begin a round of loss, and may end a probe.
+    /// Handles the losses of an acknowledgement, before everything else: they begin a round of loss, and may end a
+    /// probe.
     pub(super) fn handle_lost_packets(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         if sample.lost == 0 && sample.newest_lost.is_none() {
             return;
@@ -99,7 +100,7 @@ impl Bbr3 {
             None => self.congestion.tx_record(sample, sample.rate_sample.as_ref()),
         };
         if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
-            // Of several losses the first beyond the threshold counts.
+            // If there are several losses, the first beyond the threshold counts.
             let lost = record.lost.min(self.constants.loss_budget(record.tx_in_flight) + 1);
             let inflight = TxRecord { lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
             self.handle_inflight_too_high(inflight, record.app_limited, cx);
@@ -113,7 +114,7 @@ impl Bbr3 {
         self.congestion.loss_in_round = true;
     }
 
-    /// A tail-loss probe repaired a loss: handled as the loss of the last packet of the latest flight.
+    /// Handles a loss that a tail-loss probe repaired, as the loss of the last packet of the latest flight.
     pub(super) fn on_tlp_recovery(&mut self, cx: &mut Context<'_>) {
         self.begin_loss_round();
         let record = TxRecord { tx_in_flight: self.congestion.inflight_latest + 1, lost: 1, ..TxRecord::default() };
@@ -122,7 +123,7 @@ impl Bbr3 {
         }
     }
 
-    /// Updates the greatest rate and delivery of the round, and whether the round is over.
+    /// Updates the maximum rate and delivery of the round, and whether the round is over.
     pub(super) fn update_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
         self.congestion.loss_round_start = false;
         let Some(rate_sample) = &ack.rate_sample else { return };
@@ -176,7 +177,7 @@ impl Bbr3 {
         *inflight_lo = (*inflight_lo).min(ecn_inflight_lo);
     }
 
-    /// A flight of `inflight` packets was too large: once a probe, that is the long-term bound.
+    /// Handles a flight of `inflight` packets that was too large: once per probe, it sets the long-term bound.
     pub(super) fn handle_inflight_too_high(&mut self, inflight: u32, app_limited: bool, cx: &mut Context<'_>) {
         (self.cycle.prior_probe_too_high, self.cycle.prior_probe_ok) = (true, false);
         if !app_limited {

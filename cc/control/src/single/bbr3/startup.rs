@@ -5,9 +5,9 @@ use super::{AckInfo, Bbr3};
 use crate::single::bbr::aggregation;
 use crate::{CaState, Context};
 
-/// Growth of the bandwidth while the pipe is not full, in 1/256...
+/// Growth of the bandwidth while the pipe is not full, in 1/256.
 const FULL_BW_THRESH: u128 = 320;
-/// ...and round trips without it after which the pipe is full.
+/// Round trips without that growth after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
 /// Acknowledgements with loss in a round before its losses count.
 const FULL_LOSS_CNT: u32 = 6;
@@ -28,7 +28,7 @@ impl FullBw {
         *self = Self { full_bw: bandwidth, full_bw_reached: self.full_bw_reached, ..Self::default() };
     }
 
-    /// Excess acknowledgements of Startup are kept for a short time only, as the bandwidth grows.
+    /// Excess acknowledgements of Startup are kept only for a short time, because the bandwidth grows.
     pub(super) fn extra_acked_win_rtts(&self) -> u32 {
         if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
@@ -55,7 +55,7 @@ impl Bbr3 {
         }
     }
 
-    /// Ends Startup by loss, at the end of a round in recovery.
+    /// Ends Startup because of loss, at the end of a round in recovery.
     pub(super) fn check_startup_high_loss(&mut self, ack: &AckInfo<'_>) {
         if self.full_bw.full_bw_reached {
             return;
@@ -70,7 +70,7 @@ impl Bbr3 {
         }
     }
 
-    /// The path is more than full: the packets delivered in the round are the long-term bound.
+    /// Ends Startup because the path is more than full: the packets delivered in the round are the long-term bound.
     pub(super) fn end_startup_by_congestion(&mut self) {
         (self.full_bw.full_bw_now, self.full_bw.full_bw_reached) = (true, true);
         self.bounds.inflight_hi = self.estimated_bdp(self.max_bw()).max(self.congestion.inflight_latest);
