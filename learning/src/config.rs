@@ -216,7 +216,7 @@ impl Config {
         let file = read(json)?;
         let error = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         if file.paths.is_empty() || file.paths.len() > 32 {
-            return Err(error("paths", format!("{} paths; there have to be 1 to 32", file.paths.len())));
+            return Err(error("paths", format!("{} paths; 1 to 32 are allowed", file.paths.len())));
         }
         file.paths.iter().enumerate().try_for_each(|(index, path)| check_path(index, path))?;
         check_rivals(&file.rivals)?;
@@ -224,7 +224,7 @@ impl Config {
             return Err(error("duration_s", format!("{}: an episode takes 0.1 to 86400 seconds", file.duration_s)));
         }
         if !(1..=64).contains(&file.learners) {
-            return Err(error("learners", format!("{}: there have to be 1 to 64", file.learners)));
+            return Err(error("learners", format!("{}: 1 to 64 are allowed", file.learners)));
         }
         let observation = Observation::parse(&file.observation, file.history);
         let action = match file.kind {
@@ -294,7 +294,7 @@ fn read(json: &str) -> Result<File, ConfigError> {
 /// Type names in serde's errors, and plain words for them.
 const TYPES: [(&str, &str); 9] = [
     ("expected f64", "a number is expected"),
-    ("expected usize", "a whole number from 0 on is expected"),
+    ("expected usize", "a whole number, 0 or more, is expected"),
     ("expected a sequence", "a list is expected"),
     ("expected a string", "a text is expected"),
     ("expected struct PathRanges", "a table with the keys of a path is expected"),
@@ -350,7 +350,7 @@ fn check_rivals(rivals: &Rivals) -> Result<(), ConfigError> {
         return error("rivals.count", format!("[{least}, {greatest}]: it has to be [least, greatest] within 0 to 100"));
     }
     if rivals.algorithms.is_empty() {
-        return error("rivals.algorithms", "there has to be one at least".to_owned());
+        return error("rivals.algorithms", "at least one is needed".to_owned());
     }
     let unknown = rivals.algorithms.iter().find(|name| control::registry::find(name).is_none());
     match unknown {

@@ -26,7 +26,9 @@ fn opportunities(list: &[Value]) -> Result<RateTrace, String> {
     let trace = RateTrace { opportunities: opportunities.into(), period_ms };
     match is_sorted && trace.is_usable() {
         true => Ok(trace),
-        false => Err("milliseconds have to ascend, and the last one, the period, to be from 1 to a year".to_owned()),
+        false => {
+            Err("milliseconds must ascend, and the last one (the period) must be between 1 ms and one year".to_owned())
+        }
     }
 }
 

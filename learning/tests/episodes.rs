@@ -289,7 +289,7 @@ fn weights_divide_the_packets() {
 fn a_wrong_configuration_is_refused_with_its_key() {
     let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60]}"#;
     for (text, expected) in [
-        (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; there have to be 1 to 32"),
+        (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; 1 to 32 are allowed"),
         (format!(r#"{{"paths": [{path}], "interval": "10"}}"#), "interval: `10` is not an interval"),
         (format!(r#"{{"paths": [{path}], "reward": "best"}}"#), "reward: `best` is neither a reward"),
         (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "colour: unknown field `colour`, expected one of"),

@@ -216,7 +216,7 @@ mod tests {
         Cobalt::new(Span::from_millis(100), true)
     }
 
-    /// Times of the signals, ms, with one packet a millisecond with this sojourn time from `from` to `to` ms.
+    /// Times of the signals, ms, with one packet per millisecond with this sojourn time from `from` to `to` ms.
     fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
         let mut rng = RngStream::named(1, "cobalt");
         let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut rng);

@@ -208,7 +208,7 @@ mod tests {
         CoDelState::new(Span::from_millis(5), Span::from_millis(100))
     }
 
-    /// Times of the drops, ms, with one packet a millisecond with this sojourn time from `from` to `to` ms.
+    /// Times of the drops, ms, with one packet per millisecond with this sojourn time from `from` to `to` ms.
     fn drops(codel: &mut CoDelState, from: u64, to: u64, sojourn: Span) -> Vec<u64> {
         let is_signal = |ms: &u64| {
             let ok_to_drop = codel.ok_to_drop(Instant(ms * MS), sojourn, false);

@@ -203,7 +203,7 @@ impl Folder {
     pub fn remove_socket(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match fstatat(&self.directory, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(status) if is_socket(&status) => self.remove(name),
-            Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "this file is no socket")),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file is not a socket")),
             Err(Errno::ENOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
@@ -317,7 +317,7 @@ mod tests {
             assert!(folder.open_or_create(name, 0o600).unwrap_err().to_string().contains(reason), "{name}");
             assert_eq!(folder.create_new(name, 0o600).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{name}");
         }
-        assert!(folder.remove_socket("link").unwrap_err().to_string().contains("no socket"));
+        assert!(folder.remove_socket("link").unwrap_err().to_string().contains("not a socket"));
         let file = folder.open_or_create("new", 0o600).unwrap();
         fs::hard_link(path("new"), path("other")).unwrap();
         let owner = folder.owner().unwrap();

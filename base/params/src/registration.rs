@@ -151,10 +151,13 @@ impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(name) => {
-                write!(f, "`{name}` cannot be a name: small letters, digits, `-` and `_`, the first one a letter")
+                write!(
+                    f,
+                    "`{name}` is not a valid name: use small letters, digits, `-` and `_`, and begin with a letter"
+                )
             }
             Self::BuiltInName(name) => write!(f, "`{name}` is built in and cannot be replaced: choose another name"),
-            Self::TakenName { name, by } => write!(f, "`{name}` is a name of `{by}` already"),
+            Self::TakenName { name, by } => write!(f, "`{name}` is already a name of `{by}`"),
             Self::NoCodeVersion(entry) => write!(f, "`{entry}` has no code version: results folders need one"),
             Self::BadParameter { entry, parameter } => write!(
                 f,

@@ -185,8 +185,8 @@ impl Quantity for Percent {
             return Err(unknown_unit::<Self>(text, unit, &["%"]));
         }
         // The nearest double to the decimal fraction, without the rounding of a division.
-        let share: f64 = format!("{digits}e-{}", scale + 2).parse().map_err(|_| format!("`{text}` is no number"))?;
-        if share > 1.0 { Err(format!("`{text}` is more than everything\nat most `100%`")) } else { Ok(Self(share)) }
+        let share: f64 = format!("{digits}e-{}", scale + 2).parse().map_err(|_| format!("`{text}` is not a number"))?;
+        if share > 1.0 { Err(format!("`{text}` is more than the whole\nat most `100%`")) } else { Ok(Self(share)) }
     }
 
     fn with_likely_unit(n: f64) -> String {
@@ -216,7 +216,7 @@ impl Quantity for QueueSize {
     fn parse(text: &str) -> Result<Self, String> {
         let (amount, unit) = split_unit::<Self>(text)?;
         if amount.digits == 0 {
-            return Err("a queue that holds nothing lets nothing through\nat least `1p`".into());
+            return Err("a queue without room passes no packets\nat least `1p`".into());
         }
         match unit {
             "bdp" => Ok(Self::Bdp(amount)),
@@ -248,7 +248,7 @@ fn split_unit<Q: Quantity>(text: &str) -> Result<(Decimal, &str), String> {
         _ if whole.is_empty() || number.ends_with('.') => Err(format!("`{text}` is not {}", Q::DESCRIPTION)),
         _ if unit.is_empty() => Err(missing_unit::<Q>(text, number.parse().unwrap_or(0.0))),
         Ok(digits) if fraction.len() < 19 => Ok((Decimal { digits, scale: fraction.len() as u32 }, unit)),
-        _ => Err(format!("`{text}` has too many digits, or two points")),
+        _ => Err(format!("`{text}` has too many digits, or two decimal points")),
     }
 }
 

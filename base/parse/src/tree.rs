@@ -39,7 +39,7 @@ const SERDE_PHRASES: [(&str, &str); 5] = [
 ];
 
 /// Help for a value that must be a text.
-const QUANTITY: &str = "a text, in quotes; a quantity has its unit, such as \"20mbit\", \"10ms\" or \"1500b\"";
+const QUANTITY: &str = "a string in quotes; a quantity needs its unit, such as \"20mbit\", \"10ms\" or \"1500b\"";
 
 /// Help for a value that must be a table.
 const TABLE: &str = "its keys in braces, such as `queue = { limit = \"1bdp\" }`";

@@ -58,7 +58,7 @@ impl Controller for Group {
             return self.policy.on_event(path, event, cx);
         }
         if self.others.is_none() {
-            let message = format!("the policy decides for {} paths, and there are more", self.paths);
+            let message = format!("the policy decides for {} paths, but there are more", self.paths);
             self.policy.fail(PolicyError(message), cx);
         }
         let cubic = || {

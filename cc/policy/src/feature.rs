@@ -57,7 +57,7 @@ const TABLE: &[Row] = &[
     ("send_rate_mbps", "payload sent, Mbit/s", 0.0, |s| s.send_rate),
     ("lost_mbps", "payload marked lost, Mbit/s", 0.0, |s| s.lost_rate),
     ("delivery_rate_mbps", "latest delivery-rate sample, Mbit/s", 0.0, |s| s.delivery_rate),
-    ("max_throughput_mbps", "greatest throughput of an interval so far, Mbit/s", 0.0, |s| s.max_throughput),
+    ("max_throughput_mbps", "maximum throughput of an interval so far, Mbit/s", 0.0, |s| s.max_throughput),
     ("pacing_rate_mbps", "pacing rate, or cwnd / SRTT, Mbit/s", 0.0, |s| s.pacing_rate),
     ("acked_packets", "packets delivered", 0.0, |s| s.acked),
     ("lost_packets", "packets marked lost", 0.0, |s| s.lost),
@@ -72,15 +72,15 @@ const TABLE: &[Row] = &[
     ("unacked_packets", "sent and not cumulatively acknowledged, packets", 0.0, |s| s.unacked),
     ("last_action", "the action in force during the interval", ANY, |s| s.action),
     ("latency_gradient", "slope of the RTT over time, s/s (Aurora)", ANY, |s| s.latency_gradient),
-    ("latency_ratio", "mean RTT / least mean RTT of an interval (Aurora)", 0.0, |s| {
+    ("latency_ratio", "mean RTT / minimum mean RTT of an interval so far (Aurora)", 0.0, |s| {
         ratio(s.rtt, s.min_interval_rtt, 1.0)
     }),
     ("send_ratio", "sent / delivered (Aurora); 1 if nothing was delivered", 0.0, |s| ratio(s.sent, s.acked, 1.0)),
-    ("thr_ratio", "throughput / greatest so far (Orca)", 0.0, |s| ratio(s.throughput, s.max_throughput, 0.0)),
-    ("pacing_ratio", "pacing rate / greatest throughput, at most 10 (Orca)", 0.0, |s| {
+    ("thr_ratio", "throughput / maximum so far (Orca)", 0.0, |s| ratio(s.throughput, s.max_throughput, 0.0)),
+    ("pacing_ratio", "pacing rate / maximum throughput, at most 10 (Orca)", 0.0, |s| {
         ratio(s.pacing_rate, s.max_throughput, 0.0).min(10.0)
     }),
-    ("loss_rate_ratio", "5 x lost rate / greatest throughput (Orca)", 0.0, |s| {
+    ("loss_rate_ratio", "5 x lost rate / maximum throughput (Orca)", 0.0, |s| {
         ratio(5.0 * s.lost_rate, s.max_throughput, 0.0)
     }),
     ("acked_ratio", "delivered packets / cwnd (Orca)", 0.0, |s| ratio(s.acked, s.cwnd, 0.0)),
@@ -96,21 +96,21 @@ const TABLE: &[Row] = &[
     ("time_delta", "length of the interval / minimum RTT (Sage)", 0.0, |s| ratio(s.elapsed, s.min_rtt, 0.0)),
     ("rtt_rate", "minimum RTT / smoothed RTT (Sage)", 0.0, |s| ratio(s.min_rtt, s.srtt, 0.0)),
     ("loss_db", "lost rate, 100 Mbit/s (Sage)", 0.0, |s| s.lost_rate / SAGE_RATE),
-    ("acked_rate", "throughput / greatest send rate (Sage)", 0.0, |s| ratio(s.throughput, s.max_send_rate, 0.0)),
-    ("dr_ratio", "throughput / that of the interval before (Sage)", 0.0, |s| {
+    ("acked_rate", "throughput / maximum send rate (Sage)", 0.0, |s| ratio(s.throughput, s.max_send_rate, 0.0)),
+    ("dr_ratio", "throughput / that of the previous interval (Sage)", 0.0, |s| {
         ratio(s.throughput, s.prior_throughput, s.throughput)
     }),
-    ("bdp_cwnd", "greatest throughput x minimum RTT / cwnd (Sage)", 0.0, |s| {
+    ("bdp_cwnd", "maximum throughput x minimum RTT / cwnd (Sage)", 0.0, |s| {
         // cwnd / SRTT as a rate is `pacing_rate` only without pacing; the packet size follows from throughput / acked.
         let mbit = ratio(s.throughput * s.elapsed, s.acked, 0.0) * s.cwnd;
         ratio(s.max_throughput * s.min_rtt, mbit, 0.0)
     }),
     ("dr", "throughput, 100 Mbit/s (Sage)", 0.0, |s| s.throughput / SAGE_RATE),
     ("cwnd_unacked_rate", "unacknowledged packets / cwnd (Sage)", 0.0, |s| ratio(s.unacked, s.cwnd, 0.0)),
-    ("dr_max_ratio", "greatest throughput / that of the interval before (Sage)", 0.0, |s| {
+    ("dr_max_ratio", "maximum throughput / that of the previous interval (Sage)", 0.0, |s| {
         ratio(s.max_throughput, s.prior_max_throughput, s.max_throughput)
     }),
-    ("dr_max", "greatest throughput, 100 Mbit/s (Sage)", 0.0, |s| s.max_throughput / SAGE_RATE),
+    ("dr_max", "maximum throughput, 100 Mbit/s (Sage)", 0.0, |s| s.max_throughput / SAGE_RATE),
     ("pre_act", "the action in force during the interval (Sage)", ANY, |s| s.action),
 ];
 

@@ -99,7 +99,7 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
     };
     let version = text("ropewalk.version")?;
     if version != VERSION {
-        let message = format!("`{version}` is not known, this program reads version {VERSION}");
+        let message = format!("`{version}` is not supported; this program reads version {VERSION}");
         return Err(ModelError::Metadata("ropewalk.version", message));
     }
     let history = count("ropewalk.history", usize::MAX)?;

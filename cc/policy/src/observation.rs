@@ -146,7 +146,7 @@ impl fmt::Display for ObservationError {
                     names.join(", ")
                 )
             }
-            Self::History(history) => write!(f, "a history of {history} intervals; it has to be 1 to {MAX_HISTORY}"),
+            Self::History(history) => write!(f, "a history of {history} intervals; 1 to {MAX_HISTORY} are allowed"),
         }
     }
 }

@@ -41,12 +41,12 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     parameters: &[
         Parameter {
             name: "normal",
-            description: "how paths are chosen",
+            description: "rule for choosing the path",
             kind: ParamKind::Choice(&["roundrobin", "minrtt"]),
         },
         Parameter {
             name: "window",
-            description: "a path whose window has so many packets or fewer is redundant",
+            description: "a path whose window has at most this many packets is redundant",
             kind: ParamKind::Number { default: 4.0, min: 0.0, max: 1e6 },
         },
     ],

@@ -26,17 +26,17 @@ use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "blest",
     aliases: &[],
-    title: "minrtt that leaves a slow path idle where it would block the fast one",
+    title: "minrtt, but leaves a slow path idle if it would block the fast one",
     source: "Ferlin et al., IFIP Networking 2016; out-of-tree MPTCP kernel, mptcp_blest.c",
     code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[
-        factor("lambda", "factor on what the fast path could send, at the start", 1.2),
+        factor("lambda", "initial factor on the data that the fast path could send", 1.2),
         factor("min_lambda", "its lower bound", 1.0),
         factor("max_lambda", "its upper bound", 1.3),
-        factor("raise", "added to it where the receive window stalled", 0.04),
-        factor("lower", "subtracted from it where it did not", 0.01),
+        factor("raise", "added to it if the receive window stalled", 0.04),
+        factor("lower", "subtracted from it if the receive window did not stall", 0.01),
     ],
     constructor: Constructor::Function(|setup| Box::new(Blest::new(setup.params))),
 };

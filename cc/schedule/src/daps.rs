@@ -28,7 +28,7 @@ use units::{PathId, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "daps",
     aliases: &[],
-    title: "each path carries what is next in order when it arrives, by a plan",
+    title: "each path carries, by a plan, the packets that are next in order when they arrive",
     source: "Kuhn et al., ICC 2014",
     code_version: None,
     needs: Needs::Measurements,
@@ -36,12 +36,12 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     parameters: &[
         Parameter {
             name: "grain",
-            description: "one-way delays are rounded to multiples of so many ms",
+            description: "one-way delays are rounded to multiples of this many ms",
             kind: ParamKind::Number { default: 4.0, min: 0.001, max: 1000.0 },
         },
         Parameter {
             name: "horizon",
-            description: "a plan spans so many ms at most",
+            description: "maximum length of a plan, ms",
             kind: ParamKind::Number { default: 1000.0, min: 1.0, max: 1e6 },
         },
     ],

@@ -17,7 +17,7 @@ use units::Span;
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "earliest",
     aliases: &["earliest-arrival"],
-    title: "where the packet arrives first: queue over rate, plus one-way delay",
+    title: "the path where the packet arrives first: queue over rate, plus one-way delay",
     source: "own rule (minimal completion time)",
     code_version: None,
     needs: Needs::Measurements,

@@ -21,14 +21,14 @@ use params::{ParamKind, Parameter};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "ecf",
     aliases: &[],
-    title: "minrtt that leaves a slow path idle where waiting for the fast one ends sooner",
+    title: "minrtt, but leaves a slow path idle if waiting for the fast one completes sooner",
     source: "Lim et al., CoNEXT 2017; out-of-tree MPTCP kernel, mptcp_ecf.c",
     code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "beta",
-        description: "how much longer it goes on waiting than it would begin to",
+        description: "hysteresis: tolerance by which waiting continues after it has begun",
         kind: ParamKind::Number { default: 0.25, min: 0.0, max: 100.0 },
     }],
     constructor: Constructor::Function(|setup| Box::new(Ecf::new(setup.params.number("beta")))),

@@ -27,7 +27,7 @@ use units::{PathId, Rate, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "linger",
     aliases: &["upstream"],
-    title: "least time to send all that is buffered at the path, in bursts",
+    title: "minimum time to send all data buffered at the path, in bursts",
     source: "Linux 6.1, net/mptcp/protocol.c",
     code_version: None,
     needs: Needs::Measurements,

@@ -14,7 +14,7 @@ use units::PathId;
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "minrtt",
     aliases: &["default", "lowest-rtt"],
-    title: "least smoothed RTT among the paths whose window has room",
+    title: "minimum smoothed RTT among the paths with room in their window",
     source: "out-of-tree MPTCP kernel, mptcp_sched.c",
     code_version: None,
     needs: Needs::Measurements,

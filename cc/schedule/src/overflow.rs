@@ -29,7 +29,7 @@ use units::{Instant, PathId, Rate, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "overflow",
     aliases: &[],
-    title: "slower paths carry what would wait longer for the fast one",
+    title: "slower paths carry packets that would wait longer for the fast one",
     source: "own rule, after RFC 8157 and ECF (CoNEXT 2017)",
     code_version: None,
     needs: Needs::Measurements,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::view::tests::{VIEW, path};
 
-    /// 12 Mbit/s: a packet of 1500 bytes a millisecond.
+    /// 12 Mbit/s: one packet of 1500 bytes per millisecond.
     const RATE: Rate = Rate(12_000_000);
 
     fn pick(scheduler: &mut Overflow, now_ms: u64, unsent_packets: u64, has_room: [bool; 2]) -> Option<u16> {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(scheduler.pick(&view), Some(Pick::next(PathId(1))));
     }
 
-    /// The pick with a phantom queue of `delay` ms at the fast path, beside a slow path with an RTT of `slow_srtt` ms.
+    /// The pick with a phantom queue of `delay` ms at the fast path, next to a slow path with an RTT of `slow_srtt` ms.
     fn pick_with_phantom_queue(
         scheduler: &mut Overflow,
         delay: u64,

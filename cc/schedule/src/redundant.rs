@@ -11,7 +11,7 @@ use crate::{Constructor, Fill, Needs, PacketChoice, Pick, Scheduler, SchedulerEn
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
     aliases: &[],
-    title: "every path carries everything; the first copy counts",
+    title: "every path carries all packets; the first copy counts",
     source: "out-of-tree MPTCP kernel v0.90, mptcp_redundant.c",
     code_version: None,
     needs: Needs::Measurements,

@@ -29,7 +29,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         },
         Parameter {
             name: "cwnd_limited",
-            description: "1 passes over a path whose window is full, 0 waits for it",
+            description: "1 skips a path whose window is full, 0 waits for it",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],

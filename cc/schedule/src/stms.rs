@@ -24,14 +24,14 @@ use units::{Instant, Rate};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "stms-like",
     aliases: &["stms"],
-    title: "the slow path sends from further back, by a gap learned from data acknowledgements",
+    title: "the slow path sends packets from further ahead, by a gap learned from data acknowledgements",
     source: "own rule after Shi et al., USENIX ATC 2018",
     code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "step",
-        description: "change of a gap, as a share, for each probe",
+        description: "relative change of a gap per probe",
         kind: ParamKind::Number { default: 0.05, min: 0.0, max: 0.5 },
     }],
     constructor: Constructor::Function(|setup| Box::new(Stms::new(setup.params.number("step")))),

@@ -19,14 +19,14 @@ use units::{PathId, Rate, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "weighted",
     aliases: &["weighted-by-rate"],
-    title: "in proportion to the paths' rates, or to given weights",
+    title: "packets in proportion to the paths' rates, or to given weights",
     source: "own rule (virtual clocks of Zhang, SIGCOMM 1990)",
     code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "strict",
-        description: "1 waits for the path whose turn it is, 0 passes over it",
+        description: "1 waits for the path whose turn it is, 0 skips it",
         kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
     }],
     constructor: Constructor::Function(|setup| {

@@ -79,7 +79,7 @@ fn a_link_that_comes_back_requests_anew() {
     }
 }
 
-/// A sender that waits for room is told the next grant, not to look again at once.
+/// A sender that waits for room gets the time of the next grant, and not of an immediate retry.
 #[test]
 fn a_full_queue_has_room_at_the_next_grant() {
     for discipline in disciplines() {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     /// One packet of 1448 bytes every 1.1584 ms (10 Mbit/s) through a path of 20 such intervals: every sample must be
-    /// 863.3 packets a second, none more.
+    /// 863.3 packets per second, and none is above that.
     #[test]
     fn the_samples_of_a_steady_stream_are_its_rate() {
         let mut sampler = RateSampler::default();

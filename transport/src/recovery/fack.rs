@@ -50,7 +50,7 @@ mod tests {
         Instant::ZERO + Span::from_millis(ms)
     }
 
-    /// Ten packets, one a millisecond.
+    /// Ten packets, one per millisecond.
     fn scoreboard() -> (Scoreboard, Fack) {
         let mut scoreboard = Scoreboard::default();
         (0..10).for_each(|ms| _ = scoreboard.push(millis(ms), SendSnapshot::default()));

@@ -153,8 +153,8 @@ fn htcp_sends_what_the_kernel_sends() {
     assert!(captured.check().counters().retransmitted > 100, "of some length");
 }
 
-/// SACK blocks and DSACKs; windows, beside what is out of order, and what fills a hole and is not yet read; a third packet
-/// of the handshake that data has overtaken.
+/// SACK blocks and DSACKs; windows with out-of-order segments, and with segments that fill a hole and are not yet read; a
+/// third packet of the handshake that data has overtaken.
 #[test]
 fn a_receiver_of_reordered_segments_acknowledges_as_the_kernel_does() {
     let syn = Instant::ZERO + Span::from_millis(u64::from(TIMESTAMP_MS)) + Span::from_micros(698);

@@ -25,7 +25,7 @@ const ACKS: [(u64, u64, u64); 49] = [
     (302_776, 55, 140_032),
 ];
 
-/// What it sent meanwhile: super-segments `[start, end)`, and whether the last segment has PSH.
+/// The data that it sent in that time: super-segments `[start, end)`, and whether the last segment has PSH.
 #[rustfmt::skip]
 const SENT: [(u64, u64, bool); 18] = [
     (0, 5, true), (5, 10, true), (10, 11, false), (11, 12, false), (12, 18, true), (18, 20, true),

@@ -146,7 +146,7 @@ fn single_path(entry: &AlgorithmEntry) -> Result<(), Violation> {
         let decisions = single_path_decisions(entry, &ParamMap::new(), others_up)?;
         if let Some((found, wanted)) = decisions.iter().zip(&expected).find(|(found, wanted)| found != wanted) {
             let name = entry.name;
-            return Err(violation(format!("{name} beside paths {siblings}: {found:?}; {single}: {wanted:?}")));
+            return Err(violation(format!("{name} with paths {siblings}: {found:?}; {single}: {wanted:?}")));
         }
     }
     Ok(())

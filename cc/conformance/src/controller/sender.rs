@@ -52,7 +52,7 @@ impl fmt::Display for Action {
                 write!(f, "an acknowledgement: up to {acked} packets delivered, {lost} lost, RTT {rtt_us} us")
             }
             Self::Mark => f.write_str("an ECN mark is echoed"),
-            Self::LocalDrop => f.write_str("the own interface drops a packet"),
+            Self::LocalDrop => f.write_str("the sender's own interface drops a packet"),
             Self::Timeout => f.write_str("the retransmission timer expires"),
             Self::SpuriousLoss => f.write_str("the latest reduction proves spurious"),
             Self::TlpRecovery => f.write_str("a tail-loss probe repairs a loss"),

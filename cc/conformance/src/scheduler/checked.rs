@@ -53,7 +53,7 @@ impl Scheduler for CheckedScheduler {
         self.expect(path.is_some(), "it picks a usable path with room", pick, view);
         let is_new_data = choice.packet != PacketChoice::OldestUnacked;
         let has_data = view.sendable_packets() > 0 || !is_new_data;
-        self.expect(has_data, "it picks new data only where there are any to send", pick, view);
+        self.expect(has_data, "it picks new data only if there is any to send", pick, view);
         let fits = self.fill == Fill::SendBuffer || path.is_none_or(|path| path.cwnd_space() > 0);
         self.expect(fits, "it does not overfill a window", pick, view);
         pick

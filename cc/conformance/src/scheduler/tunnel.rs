@@ -9,7 +9,7 @@ use units::Instant;
 /// Checks that thirty packets use all of three paths with room, with weights and without.
 pub(super) fn check(entry: &SchedulerEntry) -> Result<(), Violation> {
     let violation = |message| {
-        Err(Violation { rule: "it uses every path of a tunnel that measures nothing", message, steps: Vec::new() })
+        Err(Violation { rule: "it uses every path of a tunnel without measurements", message, steps: Vec::new() })
     };
     for weights in [[1, 1, 1].as_slice(), &[]] {
         let mut scheduler = instance(entry, weights)?;

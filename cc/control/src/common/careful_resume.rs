@@ -37,7 +37,7 @@ pub const SAVED_CWND: Parameter = Parameter {
 /// The RTT of an earlier flow.
 pub const SAVED_RTT: Parameter = Parameter {
     name: "saved_rtt_ms",
-    description: "minimum RTT of that earlier flow, ms: a path of half or of ten times that is another one",
+    description: "minimum RTT of that earlier flow, ms; a path with half or ten times this RTT counts as a different one",
     kind: ParamKind::Number { default: 0.0, min: 0.0, max: 60_000.0 },
 };
 

@@ -28,7 +28,7 @@ impl RoundTrip {
 mod tests {
     use super::*;
 
-    /// Rounds counted while `windows` windows of ten packets are acknowledged, so many packets an acknowledgement.
+    /// Rounds counted while `windows` windows of ten packets are acknowledged, this many packets per acknowledgement.
     fn rounds(windows: u64, per_ack: u64) -> usize {
         let mut round = RoundTrip::default();
         let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);

@@ -24,7 +24,7 @@ use units::{Instant, PathId};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "c-mpbbr",
     aliases: &["cmpbbr"],
-    title: "BBR v1 on each path; those of like bandwidth share it, a useless one stops",
+    title: "BBR v1 on each path; paths with similar bandwidth share it, and a useless path stops",
     source: "Mahmud et al., IEEE Access 2020 (from its authors' code)",
     parameters: &[],
     properties: PROPERTIES,

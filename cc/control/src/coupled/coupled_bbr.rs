@@ -27,7 +27,7 @@ use units::PathId;
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "coupled-bbr",
     aliases: &["cbbr"],
-    title: "BBR v1 on each path, in all no faster than the best",
+    title: "BBR v1 on each path; in total no faster than the best path",
     source: "Han et al., SIGCOMM 2019 poster",
     parameters: &[],
     properties: PROPERTIES,

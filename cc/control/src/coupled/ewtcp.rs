@@ -18,7 +18,7 @@ use crate::{AlgorithmEntry, Constructor, Properties};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ewtcp",
     aliases: &[],
-    title: "equally weighted: each of n paths an n-th of Reno, none linked to another",
+    title: "equally weighted: each of n paths gets 1/n of a Reno flow; the paths are not linked",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[PATH],
     properties: Properties::DEFAULT,

@@ -17,7 +17,7 @@ use units::Instant;
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "fully-coupled",
     aliases: &[],
-    title: "all windows as one: everything to the least congested path",
+    title: "all windows as one: all traffic moves to the least congested path",
     source: "Kelly and Voice, CCR 2005; Wischik et al., NSDI 2011",
     parameters: &[PATH],
     properties: Properties::DEFAULT,

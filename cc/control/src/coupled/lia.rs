@@ -19,7 +19,7 @@ use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lia",
     aliases: &[],
-    title: "linked increases: as much in all as one TCP on the best path",
+    title: "linked increases: in total the throughput of one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],
     properties: Properties { colour: Some(["#4477aa", "#7fa9d6"]), ..Properties::DEFAULT },
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn no_path_grows_faster_than_reno_on_it() {
-        // The long path's window is so large that the total is small beside it.
+        // The long path's window is so large that the total is small compared with it.
         let increases = increases(&[(2.0, 0.01), (100.0, 1.0)]);
         let alpha_over_total = (2.0 / 1e-4) / (300.0f64 * 300.0);
         assert_eq!(increases, [alpha_over_total, 0.01]);

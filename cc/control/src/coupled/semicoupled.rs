@@ -21,7 +21,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "a",
-            description: "packets by which all windows together grow while one total window is acknowledged",
+            description: "packets by which all windows together grow per total window acknowledged",
             kind: ParamKind::Number { default: 1.0, min: 0.001, max: 100.0 },
         },
         PATH,

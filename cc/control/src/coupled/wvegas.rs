@@ -44,7 +44,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "backoff",
-            description: "drain the queue where its delay is twice the least that was seen",
+            description: "drain the queue if its delay is twice the minimum so far",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         PATH,
@@ -227,7 +227,7 @@ mod tests {
 
     const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backoff: true };
 
-    /// A path of base RTT 100 ms, beside another with this rate in packets a second.
+    /// A path of base RTT 100 ms, next to another with this rate in packets per second.
     fn group(sibling_rate: f64) -> Vec<SubflowView<WVegasPath>> {
         let mut subflows = siblings::<WVegasPath>(&[(60.0, 0.1); 2]);
         subflows[0].state.vegas_rtt.base_rtt = 100_000;

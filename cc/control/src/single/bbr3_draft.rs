@@ -25,7 +25,7 @@ use crate::{AlgorithmEntry, Constructor, Ecn, Properties};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr3-draft",
     aliases: &[],
-    title: "BBR v3 as specified by the IETF's draft: bounds learnt from loss, other rules than Linux's at the edges",
+    title: "BBR v3 as specified by the IETF's draft: bounds learnt from loss; some rules differ from Linux's",
     source: "draft-ietf-ccwg-bbr-06",
     parameters: &[bbr3::LOSS_THRESHOLD, bbr3::BETA, bbr3::HEADROOM, bbr3::PROBE_WAIT],
     properties: Properties { ecn: |_| Ecn::Classic, colour: None, ..bbr3::ENTRY.properties },

@@ -32,7 +32,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "backoff_beta",
-            description: "window after a backoff, as a share of the window before it",
+            description: "window after a backoff, as a fraction of the window before it",
             kind: ParamKind::Number { default: std::f64::consts::FRAC_1_SQRT_2, min: 0.1, max: 0.95 },
         },
         Parameter {
@@ -47,7 +47,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "shadow",
-            description: "after a loss keep at least half of the window that there would be without backoffs",
+            description: "after a loss, keep at least half of the window that the flow would have without backoffs",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {

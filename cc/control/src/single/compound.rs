@@ -34,7 +34,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "beta",
-            description: "decrease on loss, as a share of the window",
+            description: "decrease on loss, as a fraction of the window",
             kind: ParamKind::Number { default: 0.5, min: 0.05, max: 0.95 },
         },
         Parameter {
@@ -44,22 +44,22 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "gamma",
-            description: "backlog from which the delay window shrinks, packets (at first, if tuned)",
+            description: "backlog from which the delay window shrinks, packets (initial value if tuned)",
             kind: ParamKind::Number { default: 30.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "gamma_tuning",
-            description: "let gamma follow what a Reno flow would queue",
+            description: "let gamma follow the queue of a Reno flow",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "zeta",
-            description: "share of the backlog that the delay window gives back per RTT",
+            description: "fraction of the backlog that the delay window gives back per RTT",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 10.0 },
         },
         Parameter {
             name: "low_window",
-            description: "Reno up to here, packets",
+            description: "window up to which the flow is Reno, packets",
             kind: ParamKind::Number { default: 41.0, min: 0.0, max: 1e6 },
         },
     ],

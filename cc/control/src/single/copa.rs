@@ -41,7 +41,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "competitive",
-            description: "compete where others fill the queue",
+            description: "compete if other flows fill the queue",
             kind: ParamKind::Choice(&["off", "on"]),
         },
     ],

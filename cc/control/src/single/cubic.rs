@@ -28,7 +28,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "beta",
-            description: "window after a loss, as a share of the window before it",
+            description: "window after a loss, as a fraction of the window before it",
             kind: ParamKind::Number { default: 0.7, min: 0.1, max: 0.95 },
         },
         Parameter {

@@ -21,17 +21,17 @@ use crate::{
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dctcp",
     aliases: &[],
-    title: "data centres: cuts in proportion to the share of ECN-marked packets",
+    title: "data centres: reduces in proportion to the fraction of ECN-marked packets",
     source: "RFC 8257; Linux 6.1 tcp_dctcp.c",
     parameters: &[
         Parameter {
             name: "gain_shift",
-            description: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
+            description: "g = 2^-gain_shift: gain of the filter for the marked fraction",
             kind: ParamKind::Number { default: 4.0, min: 1.0, max: 10.0 },
         },
         Parameter {
             name: "alpha",
-            description: "estimate of the marked share before the first RTT",
+            description: "estimate of the marked fraction before the first RTT",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],

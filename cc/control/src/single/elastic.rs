@@ -17,11 +17,11 @@ use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Paramete
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "elastic",
     aliases: &["elastic-tcp"],
-    title: "Reno with growth weighted by greatest RTT over present RTT",
+    title: "Reno with growth weighted by maximum RTT over current RTT",
     source: "Alrshah, Al-Maqri, Othman, IEEE Systems Journal 2019",
     parameters: &[Parameter {
         name: "count",
-        description: "event that brings growth: each acknowledgement, or each packet acknowledged",
+        description: "event that causes growth: each acknowledgement, or each acknowledged packet",
         kind: ParamKind::Choice(&["acknowledgements", "packets"]),
     }],
     properties: Properties::DEFAULT,

@@ -16,7 +16,7 @@ use crate::{AckSample, AlgorithmEntry, Constructor, Context, Properties};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "highspeed",
     aliases: &["hstcp"],
-    title: "HighSpeed TCP: faster up and less down as the window grows",
+    title: "HighSpeed TCP: larger increase and smaller decrease as the window grows",
     source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
     parameters: &[],
     properties: Properties { colour: Some(["#cc8d00", "#f0b733"]), ..Properties::DEFAULT },

@@ -32,12 +32,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "beta_min",
-            description: "minimum window after a loss, as a share of the window before it",
+            description: "minimum window after a loss, as a fraction of the window before it",
             kind: ParamKind::Number { default: 0.5, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "beta_max",
-            description: "maximum window after a loss, as a share of the window before it",
+            description: "maximum window after a loss, as a fraction of the window before it",
             kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
         Parameter {
@@ -47,7 +47,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "bandwidth_switch",
-            description: "halve where the throughput changed since the last congestion",
+            description: "halve if the throughput has changed since the last congestion",
             kind: ParamKind::Choice(&["on", "off"]),
         },
     ],

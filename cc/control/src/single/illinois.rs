@@ -25,7 +25,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha_min",
-            description: "growth at the greatest delay, packets per RTT",
+            description: "growth at the maximum delay, packets per RTT",
             kind: ParamKind::Number { default: 0.3, min: 0.01, max: 10.0 },
         },
         Parameter {
@@ -35,12 +35,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "beta_min",
-            description: "decrease at little delay, as a share of the window",
+            description: "decrease at low delay, as a fraction of the window",
             kind: ParamKind::Number { default: 0.125, min: 0.0, max: 0.9 },
         },
         Parameter {
             name: "beta_max",
-            description: "decrease at much delay, as a share of the window",
+            description: "decrease at high delay, as a fraction of the window",
             kind: ParamKind::Number { default: 0.5, min: 0.0, max: 0.9 },
         },
         Parameter {
@@ -50,7 +50,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "theta",
-            description: "rounds without delay that bring alpha back to its greatest",
+            description: "rounds without delay after which alpha returns to its maximum",
             kind: ParamKind::Number { default: 5.0, min: 0.0, max: 255.0 },
         },
     ],

@@ -25,7 +25,7 @@ use units::{Instant, Span};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ledbat-plus-plus",
     aliases: &["ledbatpp"],
-    title: "LEDBAT++, background transport: yields to what fills the queue, keeps 60 ms of it alone",
+    title: "LEDBAT++, background transport: yields to flows that fill the queue; alone, keeps 60 ms queued",
     source: "draft-irtf-iccrg-ledbat-plus-plus-01; RFC 6817",
     parameters: &[
         Parameter {
@@ -35,22 +35,22 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "constant",
-            description: "share of the window that a delay of twice the target takes per RTT, up to a half",
+            description: "fraction of the window removed per RTT at a delay of twice the target; at most a half",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 100.0 },
         },
         Parameter {
             name: "max_divisor",
-            description: "the gain is at least one over this",
+            description: "the gain is at least 1 / this value",
             kind: ParamKind::Number { default: 16.0, min: 1.0, max: 1000.0 },
         },
         Parameter {
             name: "slowdown",
-            description: "send two packets for two RTTs, repeatedly, to see the base delay",
+            description: "send two packets for two RTTs, repeatedly, to measure the base delay",
             kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "interval",
-            description: "from a slowdown's end to the next one, in durations of the slowdown",
+            description: "time from a slowdown's end to the next one, in durations of the slowdown",
             kind: ParamKind::Number { default: 9.0, min: 1.0, max: 1000.0 },
         },
     ],

@@ -30,17 +30,17 @@ use units::{Instant, Span};
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lp",
     aliases: &["tcp-lp"],
-    title: "low priority: gives way as soon as the one-way delay rises",
+    title: "low priority: yields as soon as the one-way delay rises",
     source: "Kuzmanovic and Knightly, INFOCOM 2003; Linux 6.1 tcp_lp.c",
     parameters: &[
         Parameter {
             name: "threshold",
-            description: "early congestion begins at this share of the range of delays",
+            description: "early congestion begins at this fraction of the range of delays",
             kind: ParamKind::Number { default: 0.15, min: 0.0, max: 1.0 },
         },
         Parameter {
             name: "inference",
-            description: "how long early congestion is watched and growth suspended, RTTs",
+            description: "duration for which early congestion is watched and growth suspended, RTTs",
             kind: ParamKind::Number { default: 3.0, min: 0.0, max: 100.0 },
         },
         Parameter {

@@ -33,17 +33,17 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "pad",
-            description: "packets granted above what the path carries",
+            description: "packets allowed beyond the path's capacity",
             kind: ParamKind::Number { default: 10.0, min: 2.0, max: 1000.0 },
         },
         Parameter {
             name: "reset_period",
-            description: "how long a minimum RTT holds, seconds",
+            description: "lifetime of a minimum RTT, seconds",
             kind: ParamKind::Number { default: 5.0, min: 0.1, max: 3600.0 },
         },
         Parameter {
             name: "beta",
-            description: "window after a loss, as a share of the window before it",
+            description: "window after a loss, as a fraction of the window before it",
             kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
     ],

@@ -32,17 +32,17 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "gain_shift",
-            description: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
+            description: "g = 2^-gain_shift: gain of the filter for the marked fraction",
             kind: ParamKind::Number { default: 4.0, min: 1.0, max: 10.0 },
         },
         Parameter {
             name: "alpha",
-            description: "estimate of the marked share before the first mark",
+            description: "estimate of the marked fraction before the first mark",
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
         Parameter {
             name: "rtt_virt_ms",
-            description: "RTT that a shorter one imitates, ms; 0 for its own",
+            description: "RTT whose behaviour flows with a shorter RTT imitate, ms; 0: off",
             kind: ParamKind::Number { default: 25.0, min: 0.0, max: 1_000.0 },
         },
     ],
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn growth_of_a_short_round_trip_is_that_of_25_ms() {
-        // (RTT / 25 ms)^2 packets a round trip, for what is not marked.
+        // (RTT / 25 ms)^2 packets per round trip, for packets that are not marked.
         for (rtt, expected) in [(25, 1.0), (50, 1.0), (5, 0.04), (10, 0.16)] {
             let mut flow = flow(rtt, 100, 0.0);
             round(&mut flow, 100, 0);

@@ -30,7 +30,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "random_decrease",
-            description: "window after a loss that looks random, as a share of the window before it",
+            description: "window after a loss that looks random, as a fraction of the window before it",
             kind: ParamKind::Number { default: 0.8, min: 0.5, max: 1.0 },
         },
     ],

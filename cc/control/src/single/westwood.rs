@@ -28,12 +28,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "decrease",
-            description: "where a reduction leads: to a half and to the estimate at its end, or to the estimate at once",
+            description: "target of a reduction: a half and, at its end, the estimate; or the estimate at once",
             kind: ParamKind::Choice(&["half", "estimate"]),
         },
         Parameter {
             name: "sample_ms",
-            description: "shortest time of a bandwidth sample, ms",
+            description: "minimum duration of a bandwidth sample, ms",
             kind: ParamKind::Number { default: 50.0, min: 1.0, max: 10_000.0 },
         },
     ],
@@ -245,12 +245,12 @@ mod tests {
         let mut westwood = flow(&mut state);
         assert_eq!(westwood.ssthresh(&state, &mut context(10_000)), 250);
         westwood.on_recovered(&mut state, &mut context(10_100));
-        // 1448 bytes a millisecond, 100 ms: 100 packets; truncation in the filters takes up to 14 of the 1448.
+        // 1448 bytes per millisecond, 100 ms: 100 packets; truncation in the filters takes up to 14 of the 1448.
         assert!((99..=100).contains(&state.cwnd), "{}", state.cwnd);
         assert_eq!(state.ssthresh, state.cwnd);
     }
 
-    /// The window after a recovery of 1448 bytes a millisecond and 100 ms, which an acknowledgement with 80 ms ends.
+    /// The window after a recovery of 1448 bytes per millisecond and 100 ms, which an acknowledgement with 80 ms ends.
     fn recovered() -> u32 {
         let (mut state, mut westwood) = (CwndState::default(), Westwood::new(&defaults(&ENTRY)));
         let mut notify = |event: PathEvent, ms| state.on_event(&mut westwood, &event, &mut context(ms));

@@ -25,17 +25,17 @@ use units::Span;
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "yeah",
     aliases: &["yeah-tcp"],
-    title: "Scalable without queue, Reno with one, and gives a long queue back",
+    title: "Scalable without a queue, Reno with one; drains a long queue",
     source: "Baiocchi, Castellani, Vacirca, PFLDnet 2007; Linux 6.1 tcp_yeah.c",
     parameters: &[
         Parameter {
             name: "alpha",
-            description: "most packets left in the queue",
+            description: "maximum number of packets left in the queue",
             kind: ParamKind::Number { default: 80.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "phi",
-            description: "slow mode where the queueing delay exceeds the base RTT over this",
+            description: "slow mode if the queueing delay exceeds the base RTT divided by this value",
             kind: ParamKind::Number { default: 8.0, min: 1.0, max: 1e6 },
         },
         Parameter {

@@ -87,7 +87,7 @@ fn probes(packets: u64) -> u32 {
 
 #[test]
 fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_has_losses() {
-    // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
+    // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing restarts the wait every
     // 5 s, so that there is one probe in between, or two.
     let probes_at_100 = probes(100);
     assert!((4..=8).contains(&probes_at_100), "{probes_at_100}");

@@ -133,7 +133,7 @@ fn signature<'g>(graph: &'g GraphMessage, builder: &Builder) -> Result<&'g Value
 fn vector(info: &ValueInfo, kind: &str) -> Result<Vec<usize>, ModelError> {
     let wrong = |problem: &str| ModelError::Signature(format!("{kind} `{}` {problem}", info.name));
     if ![FLOAT, DOUBLE].contains(&info.element_type) {
-        return Err(wrong("is not of floats"));
+        return Err(wrong("does not hold floats"));
     }
     let batch = |index: usize| (index == 0 && info.dims.len() == 2).then_some(1);
     let size = |(index, size): (usize, &Option<i64>)| size.and_then(|size| usize::try_from(size).ok()).or(batch(index));
@@ -235,7 +235,7 @@ impl Builder {
     /// The value of the graph's output.
     fn output(&self, graph: &GraphMessage) -> Result<usize, ModelError> {
         let info = &graph.outputs[0];
-        let missing = || ModelError::Signature(format!("output `{}` is computed by no node", info.name));
+        let missing = || ModelError::Signature(format!("no node computes output `{}`", info.name));
         let tensor = self.tensors.get(&info.name).ok_or_else(missing)?;
         match tensor.shape.as_slice() {
             [_] | [1, _] => Ok(tensor.value),

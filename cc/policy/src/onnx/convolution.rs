@@ -115,7 +115,7 @@ impl Builder {
         let shape = [&[channels][..], &vec![1; rank - 2]].concat();
         match vector.shape == [channels] {
             true => Ok(Tensor { value: vector.value, shape }),
-            false => Err(wrong(node, &format!("{:?} is no vector of {channels} channels", vector.shape))),
+            false => Err(wrong(node, &format!("{:?} is not a vector of {channels} channels", vector.shape))),
         }
     }
 }

@@ -31,20 +31,22 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotOnnx => f.write_str("not an ONNX model, or only a part of one: export it again"),
-            Self::ExternalData => f.write_str("weights lie in another file: save the model with its weights"),
-            Self::ElementType(name) => write!(f, "tensor `{name}` is neither of floats nor of 64-bit integers"),
+            Self::ExternalData => f.write_str("the weights are in another file: save the model with its weights"),
+            Self::ElementType(name) => {
+                write!(f, "the elements of tensor `{name}` are neither floats nor 64-bit integers")
+            }
             Self::OperatorSet(version) => {
                 let [min, max] = super::OPERATOR_SETS;
                 write!(f, "operator set {version}: export with one from {min} to {max}")
             }
             Self::Operator(name) => {
-                write!(f, "unsupported operator `{name}`; there are: {}", super::OPERATORS.join(", "))
+                write!(f, "unsupported operator `{name}`; supported: {}", super::OPERATORS.join(", "))
             }
             Self::Node(operator, message) => write!(f, "operator `{operator}`: {message}"),
             Self::Signature(message) => f.write_str(message),
             Self::NotFinite(name) => write!(f, "tensor `{name}` contains NaN or infinity"),
             Self::TooExpensive(operations) => {
-                write!(f, "one decision takes {operations} operations, at most {} are allowed", super::MAX_OPERATIONS)
+                write!(f, "one decision takes {operations} operations; at most {} are allowed", super::MAX_OPERATIONS)
             }
             Self::Metadata(key, message) => write!(f, "metadata `{key}`: {message}"),
         }

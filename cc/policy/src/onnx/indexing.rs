@@ -93,12 +93,12 @@ impl Builder {
         let axes = list(3, "axes").unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = list(4, "steps").unwrap_or_else(|| vec![1; starts.len()]);
         if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || starts.len() > MAX_RANK {
-            return Err(wrong(node, "starts, ends, axes and steps are not as many"));
+            return Err(wrong(node, "starts, ends, axes and steps differ in number"));
         }
         let slice = |index: usize| {
             let axis = place(axes[index], shape.len()).ok_or_else(|| wrong(node, "there is no such axis"))?;
             let positions = range(starts[index], ends[index], steps[index], shape[axis]);
-            Ok((axis, positions.ok_or_else(|| wrong(node, "it takes no element"))?))
+            Ok((axis, positions.ok_or_else(|| wrong(node, "the slice is empty"))?))
         };
         (0..starts.len()).map(slice).collect()
     }
@@ -144,7 +144,7 @@ impl Builder {
         let sizes: Vec<usize> = sizes.ok_or_else(|| wrong(node, "the sizes of the parts are not constant"))?;
         let total = sizes.iter().try_fold(0_usize, |total, part| total.checked_add(*part));
         if sizes.len() != count || total != Some(size) || sizes.contains(&0) {
-            return Err(wrong(node, &format!("{size} elements are not split into {count} parts")));
+            return Err(wrong(node, &format!("{size} elements cannot be split into {count} parts")));
         }
         let mut start = 0;
         for (name, part) in node.outputs.iter().zip(sizes) {

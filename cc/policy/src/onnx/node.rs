@@ -17,7 +17,7 @@ impl Builder {
         }
         let has_several = node.outputs.iter().skip(1).any(|name| !name.is_empty());
         if node.outputs.is_empty() || has_several && !["GRU", "Split"].contains(&node.operator.as_str()) {
-            return Err(wrong(node, "has more or less than one output"));
+            return Err(wrong(node, "must have one output"));
         }
         if self.integer_node(node)? {
             return Ok(());
@@ -71,8 +71,7 @@ impl Builder {
     pub(super) fn operand(&self, node: &NodeMessage, index: usize) -> Result<Tensor, ModelError> {
         let name = node.inputs.get(index).map_or("", String::as_str);
         let tensor = self.tensors.get(name).cloned();
-        tensor
-            .ok_or_else(|| wrong(node, &format!("input {} (`{name}`) is no tensor of floats known so far", index + 1)))
+        tensor.ok_or_else(|| wrong(node, &format!("input {} (`{name}`) is not a known tensor of floats", index + 1)))
     }
 
     /// The integers of a constant input, or of an attribute in older operator sets.
@@ -98,7 +97,7 @@ impl Builder {
 
     fn binary(&mut self, node: &NodeMessage, function: Binary) -> Result<(), ModelError> {
         if node.inputs.len() != 2 {
-            return Err(wrong(node, "has other than two inputs"));
+            return Err(wrong(node, "must have two inputs"));
         }
         let [left, right] = [self.operand(node, 0)?, self.operand(node, 1)?];
         self.binary_step(node, &node.outputs[0], &left, &right, function)
@@ -113,7 +112,7 @@ impl Builder {
         function: Binary,
     ) -> Result<(), ModelError> {
         let shape = broadcast_shape(&left.shape, &right.shape).ok_or_else(|| {
-            wrong(node, &format!("the shapes {:?} and {:?} do not go together", left.shape, right.shape))
+            wrong(node, &format!("the shapes {:?} and {:?} are not compatible", left.shape, right.shape))
         })?;
         let count = element_count(&shape)?;
         let indices = || (0..count).map(|index| [&left.shape, &right.shape].map(|of| operand_index(index, &shape, of)));
@@ -197,7 +196,7 @@ impl Builder {
         let axis = self.axis(node, rank, 0)?;
         let without_axis = |shape: &Vec<usize>| [&shape[..axis], &shape[axis + 1..]].concat();
         if shapes().any(|shape| shape.len() != rank || without_axis(shape) != without_axis(&tensors[0].shape)) {
-            return Err(wrong(node, "the shapes of the inputs do not go together"));
+            return Err(wrong(node, "the shapes of the inputs are not compatible"));
         }
         let mut shape = tensors[0].shape.clone();
         shape[axis] = shapes().map(|shape| shape[axis]).sum();

@@ -30,7 +30,10 @@ impl Builder {
         let is_plain = has_own && attribute("clip").is_none();
         let is_given = |index: usize| node.inputs.get(index).is_some_and(|name| !name.is_empty());
         if !is_plain || direction != "forward" || attribute("layout").is_some_and(|it| it.integer != 0) || is_given(4) {
-            return Err(wrong(node, "only forward, with its own activations, of whole sequences, layout 0"));
+            return Err(wrong(
+                node,
+                "only the forward direction, default activations, whole sequences and layout 0 are supported",
+            ));
         }
         let tensor = self.operand(node, 0)?;
         let hidden = attribute("hidden_size").and_then(|size| usize::try_from(size.integer).ok()).unwrap_or_default();
@@ -123,7 +126,7 @@ impl Builder {
         let numbers = |index: usize, shape: [usize; 3]| {
             let tensor = self.operand(node, index)?;
             let numbers = self.numbers(&tensor).filter(|_| tensor.shape == shape[..3 - usize::from(shape[2] == 0)]);
-            let problem = || wrong(node, &format!("input {} is no constant of its size", index + 1));
+            let problem = || wrong(node, &format!("input {} is not a constant of the right size", index + 1));
             numbers.map(<[f32]>::to_vec).ok_or_else(problem)
         };
         element_count(&[hidden, inputs.max(hidden)])?;

@@ -28,7 +28,7 @@ fn the_metadata_says_what_a_policy_sees_and_decides() {
 fn wrong_metadata_is_refused_with_its_key() {
     for (name, phrase) in [
         ("no-metadata.onnx", "metadata `ropewalk.version`: is missing"),
-        ("wrong-version.onnx", "metadata `ropewalk.version`: `2` is not known, this program reads version 1"),
+        ("wrong-version.onnx", "metadata `ropewalk.version`: `2` is not supported; this program reads version 1"),
         ("wrong-observation.onnx", "metadata `ropewalk.observation`: `queue` is neither a feature nor a preset"),
         ("wrong-action.onnx", "metadata `ropewalk.action`: `steer` is not an action"),
         ("wrong-interval.onnx", "metadata `ropewalk.interval`: `10us` is neither `rtt` nor a time such as `10ms`"),
@@ -106,6 +106,6 @@ fn a_policy_for_two_paths_fails_when_there_is_a_third() {
     start(&mut *group, 1);
     assert_eq!(group.failure(), None);
     start(&mut *group, 2);
-    assert_eq!(group.failure(), Some("the policy decides for 2 paths, and there are more"));
+    assert_eq!(group.failure(), Some("the policy decides for 2 paths, but there are more"));
     assert!((0..3).all(|path| group.decision(PathId(path)).cwnd == 10));
 }

@@ -57,7 +57,7 @@ fn what_is_not_supported_is_refused_by_name() {
     for (name, phrase) in [
         ("endless.onnx", "input `observation` has a dimension without a size: export it with the shape [1, n]"),
         ("matrix.onnx", "input `observation` has the shape [2, 3]"),
-        ("recurrent.onnx", "unsupported operator `Sin`; there are: Abs,"),
+        ("recurrent.onnx", "unsupported operator `Sin`; supported: Abs,"),
         ("nan.onnx", "tensor `w` contains NaN"),
         ("argmax.onnx", "unsupported operator `ArgMax`"),
         ("lstm.onnx", "unsupported operator `LSTM`"),

@@ -61,7 +61,7 @@ fn quantities() {
         ("policer = { rate = \"1mbit\", burst = \"9kB\" }\nlocal = true", "policer", "stands in the network"),
         ("queue = { discipline = \"drophead\", ecn = true }", "queue", "marks nothing"),
         ("wire_limit = \"1.5p\"", "wire_limit", "whole number"),
-        ("queue = { limit = \"0p\" }", "queue.limit", "holds nothing"),
+        ("queue = { limit = \"0p\" }", "queue.limit", "passes no packets"),
         ("queue = { limit = \"64kb\" }", "queue.limit", "`64kB` or `64KiB`"),
         ("queue = { limit = \"1bpd\" }", "queue.limit", "unknown unit `bpd`"),
         ("queue = { limit = 100 }", "queue.limit", "write \"100p\"?"),

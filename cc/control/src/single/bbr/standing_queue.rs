@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     const MIN_RTT: u64 = 16_000;
-    /// 8 packets a millisecond.
+    /// 8 packets per millisecond.
     const BANDWIDTH: u64 = (8 << BW_SCALE) / 1000;
 
     /// The gains of so many cycles, in each of which a packet meets the queue that `queue` makes of the gain, in

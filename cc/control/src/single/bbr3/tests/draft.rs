@@ -9,7 +9,7 @@
 //! - An application-limited flow stays in ProbeBW_UP "indefinitely": but for ProbeRTT, which any state enters. Its RTT
 //!   estimate is kept fresh here.
 //! - ProbeBW_UP ends at a plateau while the flow fills "inflight_longterm or cwnd": only cwnd, as a flow that is
-//!   limited by inflight_longterm begins the search for a plateau anew.
+//!   limited by inflight_longterm restarts the search for a plateau.
 //! - Loss ends Startup with `full_bw_now` set; the algorithm's text sets `full_bw_reached` alone. Set are both.
 //! - A loss episode saves "the current BBR.state"; by the pseudocode the state is noted when the episode's loss ends it,
 //!   which Startup and ProbeBW_UP only are.
@@ -377,7 +377,7 @@ fn handling_spurious_fast_recovery() {
     assert!(flow.controller.bounds.inflight_lo < u32::MAX);
     flow.event(&PathEvent::SpuriousLoss);
     assert_eq!((flow.controller.mode, flow.controller.bounds), (Mode::ProbeBwCruise, Bounds::NONE));
-    // And Startup goes on.
+    // Startup continues.
     let mut startup = flow;
     startup.controller = app_limited_startup_with_loss(6);
     startup.event(&PathEvent::SpuriousLoss);
