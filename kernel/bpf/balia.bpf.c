@@ -9,7 +9,7 @@
  * start, recovery and undo are Reno's, as is a subflow without siblings.
  *
  * Source: Peng, Walid, Hwang and Low, IEEE/ACM ToN 2016; draft-walid-mptcp-congestion-control.
- * Deviation: the least threshold is two packets.
+ * Deviation: the minimum threshold is two packets.
  * Rounding: the increase is within 2^-12 / w of the formula's, and 2^-28 / w beyond that, as both factors are at most 1 and
  * as exact as a share (shares.bpf.h). The threshold is within a packet: where a counts (below 1.5), s is above 1 / 12, and
  * m / s is exact to 2^-25 and the 2^-13 / w that the rates lose.

@@ -2,7 +2,7 @@
  *
  * BBR, version 1: rate and window from a model of the path.
  *
- * The model has two measurements: the bandwidth (greatest delivery rate of the last ten round trips) and the minimum RTT
+ * The model has two measurements: the bandwidth (maximum delivery rate of the last ten round trips) and the minimum RTT
  * (of the last ten seconds). The sender paces at `gain * bandwidth`, keeps at most `gain * bandwidth * minimum RTT` in
  * flight, and goes through four modes:
  * - Startup: gain 2.89 until the bandwidth has not grown by a quarter for three round trips. Drain: the inverse.
@@ -16,8 +16,8 @@
  * Source: Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: congestion-based congestion control" (ACM Queue 2016);
  * draft-cardwell-iccrg-bbr-congestion-control-00; as cc/control/src/single/bbr.
  * Deviations: the release time of the pacer's next packet is not considered: the packets in flight then are taken to be
- * those in flight now. Bandwidth is bounded by 256 packets a microsecond, excess acknowledgements by 65,535 packets.
- * Units: bandwidth in packets a microsecond times 2^24, gains in 1/256, times in microseconds modulo 2^32.
+ * those in flight now. Bandwidth is bounded by 256 packets per microsecond, excess acknowledgements by 65,535 packets.
+ * Units: bandwidth in packets per microsecond times 2^24, gains in 1/256, times in microseconds modulo 2^32.
  */
 #pragma once
 #include "kernel.bpf.h"
@@ -48,7 +48,7 @@ enum {
 	MAX_CWND = 0x7fffffff,
 
 	PACING_MARGIN = 10000 * 99,             /* 99 % of a second's 10^6 us */
-	MIN_TSO_RATE = 1200000 / 8,             /* below this rate in bytes a second, a burst is one packet */
+	MIN_TSO_RATE = 1200000 / 8,             /* below this rate in bytes per second, a burst is one packet */
 	BURST_SHIFT = 10,                       /* a burst is the data of 2^-10 s ... */
 	GSO_MAX_SIZE = 65535 - 320,             /* ... at most so many bytes ... */
 	GSO_MAX_SEGS = 127,                     /* ... and packets */
@@ -71,7 +71,7 @@ struct bbr_bw {
 	u32 round, rate;
 };
 
-/* Packets acknowledged beyond those expected: the greatest excess of two slots of round trips. */
+/* Packets acknowledged beyond those expected: the maximum excess of two slots of round trips. */
 struct bbr_excess {
 	u32 epoch_mstamp;
 	u16 extra_acked[2];
@@ -114,7 +114,7 @@ struct bbr {
 };
 _Static_assert(sizeof(struct bbr) <= 104, "icsk_ca_priv has 104 bytes");
 
-/* Gain of the phases that cruise, and a bound of their window, which a coupling of paths may set. */
+/* Gain of the cruise phases, and a bound of their window, which a coupling of paths may set. */
 struct bbr_cruise {
 	u32 pacing_gain;
 	u32 max_cwnd;                   /* packets */
@@ -162,7 +162,7 @@ static inline u64 bbr_packets_in(u32 bw, u32 us)
 	return ((u64)bw * us) >> BW_SCALE;
 }
 
-/* `gain * bw` less the pacing margin of a percent, bytes a second. */
+/* `gain * bw` minus the pacing margin of 1 %, bytes per second. */
 static inline u64 bbr_bytes_per_second(u32 bw, u32 mss, u32 gain)
 {
 	u64 scaled = (u64)bw * (mss & 0xffff) * gain >> GAIN_SHIFT;
@@ -199,7 +199,7 @@ static inline u32 bbr_burst(struct sock *sk)
 }
 
 /* Room for three bursts (the sender's, the network's, the receiver's), even for a receiver that acknowledges pairs, and
- * for two packets more in the phase that probes. */
+ * for two more packets in the probing phase. */
 static inline u32 bbr_quantization_budget(struct sock *sk, const struct bbr *bbr, u32 packets)
 {
 	u32 sum = packets + 3 * bbr_burst(sk);
@@ -219,7 +219,7 @@ static inline void bbr_pace(struct sock *sk, u64 bytes_per_second)
 	sk->sk_pacing_rate = min_u64(max_u64(bytes_per_second, 1), sk->sk_max_pacing_rate);
 }
 
-/* Before anything was measured: `gain * cwnd / srtt`, with a millisecond while the RTT is not known. */
+/* Before the first measurement: `gain * cwnd / srtt`, with an RTT of a millisecond while it is unknown. */
 static inline void bbr_init_pacing_rate(struct sock *sk, struct bbr *bbr)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -311,7 +311,7 @@ static inline void bbr_restart_lt(const struct tcp_sock *tp, struct bbr *bbr)
 	bbr_start_lt_interval(tp, bbr);
 }
 
-/* The end of an interval, if its loss is heavy: a rate like that of the interval before is a policer's. */
+/* The end of an interval with heavy loss: a rate like that of the previous interval is a policer's. */
 static inline void bbr_end_lt_interval(const struct tcp_sock *tp, struct bbr *bbr)
 {
 	u32 delivered = tp->delivered - bbr->lt_last_delivered, lost = tp->lost - bbr->lt_last_lost;
@@ -332,7 +332,7 @@ static inline void bbr_end_lt_interval(const struct tcp_sock *tp, struct bbr *bb
 	bbr_start_lt_interval(tp, bbr);
 }
 
-/* Looks for a policer, which drops all beyond a token rate; its rate is used for 48 round trips of ProbeBW. */
+/* Looks for a policer, which drops all packets beyond a token rate; its rate is used for 48 round trips of ProbeBW. */
 static inline void bbr_sample_lt_bw(const struct tcp_sock *tp, struct bbr *bbr, const struct bbr_ack *ack)
 {
 	if (bbr->lt_use_bw) {
@@ -343,7 +343,7 @@ static inline void bbr_sample_lt_bw(const struct tcp_sock *tp, struct bbr *bbr, 
 		return;
 	}
 	if (!bbr->lt_is_sampling) {
-		/* Only after the first loss has the policer run out of tokens. */
+		/* The policer has run out of tokens only after the first loss. */
 		if (!ack->lost)
 			return;
 		bbr_start_lt_interval(tp, bbr);
@@ -377,7 +377,7 @@ static inline u32 bbr_extra_acked(const struct bbr_excess *excess, u32 bw)
 	return min_u64(max_u32(excess->extra_acked[0], excess->extra_acked[1]), bbr_packets_in(bw, EXTRA_ACKED_MAX));
 }
 
-/* With the bandwidth in use, the window, and the round trips of a slot. */
+/* Updates the excess, with the bandwidth in use, the window, and the round trips of a slot. */
 static inline void bbr_update_excess(struct bbr_excess *excess, const struct bbr_ack *ack, u32 bw, u32 cwnd, u32 win_rtts)
 {
 	if (ack->round_start && ++excess->win_rtts >= win_rtts) {
@@ -406,8 +406,8 @@ static inline bool bbr_is_cruising(const struct bbr *bbr)
 	return bbr->mode == PROBE_BW && bbr->cycle_idx >= CRUISE_PHASE;
 }
 
-/* Whether the phase is over: after a minimum RTT; the one that probes not before there is a queue or a loss, the one that
- * reduces earlier if there is no queue. */
+/* Whether the phase is over: after a minimum RTT; the probing phase not before a queue or a loss, the reducing phase
+ * earlier if there is no queue. */
 static inline bool bbr_is_next_phase(struct sock *sk, const struct bbr *bbr, const struct bbr_ack *ack)
 {
 	bool full_length = ack->delivered_mstamp - bbr->cycle_mstamp > bbr->min_rtt_us;
@@ -467,7 +467,7 @@ static inline void bbr_check_probe_rtt_done(struct bbr *bbr, u32 now, u32 delive
 		bbr->mode = STARTUP;
 }
 
-/* In ProbeRTT: what is in flight tells the probe's rate, not the path's. */
+/* In ProbeRTT the delivery rate is that of the probe, not that of the path. */
 static inline void bbr_mark_app_limited(struct tcp_sock *tp, u32 in_flight)
 {
 	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
@@ -589,7 +589,7 @@ static inline struct bbr_ack bbr_ack_of(const struct tcp_sock *tp, const struct 
 		.prior_in_flight = rs->prior_in_flight,
 		.now = tp->tcp_mstamp,
 		.delivered_mstamp = tp->delivered_mstamp,
-		/* Where app_limited cannot be written (bbr_mark_app_limited). */
+		/* Used if app_limited cannot be written (bbr_mark_app_limited). */
 		.app_limited = rs->is_app_limited || (LINUX_KERNEL_VERSION < LINUX_6_10 && in_probe_rtt),
 	};
 }
@@ -618,7 +618,7 @@ static inline u32 bbr_on_ack(struct sock *sk, struct bbr *bbr, const struct rate
 	return startup_end;
 }
 
-/* The window for the sender: the model's, with the bound of the phases that cruise. */
+/* The window for the sender: the model's, with the bound of the cruise phases. */
 static inline u32 bbr_allowed_cwnd(const struct tcp_sock *tp, const struct bbr *bbr, const struct bbr_cruise *cruise)
 {
 	u32 cwnd = bbr_is_cruising(bbr) ? min_u32(bbr->cwnd, cruise->max_cwnd) : bbr->cwnd;
@@ -626,7 +626,7 @@ static inline u32 bbr_allowed_cwnd(const struct tcp_sock *tp, const struct bbr *
 	return max_u32(min_u32(cwnd, tp->snd_cwnd_clamp), 1);
 }
 
-/* The hook set_state: after a timeout, whose window of the packets in flight and one more the kernel has set. */
+/* The hook set_state: after a timeout, for which the kernel has set a window of the packets in flight and one more. */
 static inline void bbr_on_state(struct sock *sk, struct bbr *bbr, u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

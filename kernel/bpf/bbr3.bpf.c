@@ -4,7 +4,7 @@
  *
  * The bandwidth is the greatest delivery rate of this probing cycle and the one before, the minimum RTT that of 10 s. New
  * are the bounds:
- * - Long-term: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8 ... packets a round.
+ * - Long-term: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8 ... packets per round.
  * - Short-term: after a round with loss, bandwidth and packets in flight are reduced to those delivered in it, or to 0.7 of
  *   the earlier bounds, whichever is more. The next probe resets them.
  * The modes: Startup at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has
@@ -25,7 +25,7 @@
 /* Beside STARTUP, DRAIN and PROBE_RTT. */
 enum { DOWN = 4, CRUISE, REFILL, UP };
 
-/* Relation of the acknowledgements to the latest probe. */
+/* The relation of the acknowledgements to the latest probe. */
 enum ack_phase { ACKS_INIT, ACKS_REFILLING, ACKS_PROBE_STARTING, ACKS_PROBE_FEEDBACK, ACKS_PROBE_STOPPING };
 
 enum {
@@ -230,7 +230,7 @@ static inline void start_up(const struct tcp_sock *tp, struct bbr3 *bbr, u32 rat
 	bbr->mode = UP;
 }
 
-/* A flight of `inflight` packets was too large: once a probe, that is the long-term bound. */
+/* A flight of `inflight` packets was too large: once per probe, that is the long-term bound. */
 static inline void handle_too_high(struct sock *sk, struct bbr3 *bbr, u32 inflight, bool app_limited)
 {
 	bbr->prior_probe_too_high = true;
@@ -241,7 +241,7 @@ static inline void handle_too_high(struct sock *sk, struct bbr3 *bbr, u32 inflig
 		start_down(tcp_sk(sk), bbr);
 }
 
-/* The packets in flight at which the losses crossed the threshold, the latest of them being one packet. */
+/* The packets in flight at which the losses crossed the threshold, with the latest loss being one packet. */
 static inline u32 inflight_at_loss(u32 tx_in_flight, u32 lost)
 {
 	u32 prior = tx_in_flight - 1, prior_lost = lost - 1;
@@ -263,7 +263,7 @@ static inline void handle_lost(struct sock *sk, struct bbr3 *bbr, const struct b
 	tx_in_flight = ack->delivered + bbr->lost;
 	if (!bbr->prior_probe_ok || !is_too_high(tx_in_flight, bbr->lost))
 		return;
-	/* Of several losses the first beyond the threshold counts. */
+	/* Of several losses, the first beyond the threshold counts. */
 	lost = min_u32(bbr->lost, share_of(tx_in_flight, LOSS_THRESH) + 1);
 	handle_too_high(sk, bbr, inflight_at_loss(tx_in_flight, lost), ack->common.app_limited);
 }

@@ -2,14 +2,14 @@
  *
  * BIC: binary search for the window of the last loss.
  *
- * - Increase a round trip: a quarter of the way to the last maximum, at most 16 packets, at least a fifth of a packet
+ * - Increase per round trip: a quarter of the way to the last maximum, at most 16 packets, at least a fifth of a packet
  *   near it; beyond the maximum the same steps mirrored. Reno up to 14 packets.
  * - Decrease: to 0.8 of the window (half up to 14 packets). After a loss below the last maximum the new maximum is 0.9
  *   of the window (fast convergence). Slow start and undo are Reno's; a timeout forgets all.
  *
  * Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks" (INFOCOM 2004).
- * Deviations from the paper, Linux's: the step is scaled by the packets an acknowledgement although growth counts
- * packets, so that delayed acknowledgements make it up to twice as fast; it is computed anew when the window has changed
+ * Deviations from the paper, Linux's: the step is scaled by the packets per acknowledgement although growth counts
+ * packets, so that delayed acknowledgements make it up to twice as fast; it is computed again when the window has changed
  * or 31 ms have passed.
  * Rounding: 0.8 and 0.9 in 1/1024; packets acknowledged for one of growth and windows are rounded down; the packets an
  * acknowledgement in sixteenths.
@@ -21,7 +21,7 @@ struct bic {
 	u32 last_max;           /* window of the last loss */
 	u32 last_cwnd;          /* the window, and the time in milliseconds, that `period` is for */
 	u32 last_time;
-	u32 acked_per_ack;      /* packets an acknowledgement, smoothed, in sixteenths */
+	u32 acked_per_ack;      /* packets per acknowledgement, smoothed, in sixteenths */
 };
 
 enum {
@@ -41,7 +41,7 @@ static inline void reset(struct bic *state)
 	state->acked_per_ack = 2 << ACK_RATIO_SHIFT;
 }
 
-/* The inverse of the growth a round trip, in packets acknowledged for each of growth. */
+/* The inverse of the growth per round trip, in packets acknowledged for each of growth. */
 static inline u64 search_period(const struct bic *state, u64 cwnd)
 {
 	u64 smooth = cwnd * SMOOTH_PART / SEARCH, max = state->last_max;

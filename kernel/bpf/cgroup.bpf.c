@@ -40,7 +40,7 @@ int choose(struct bpf_sock_ops *context)
 	return 1;
 }
 
-/* Whether the calling process is in the group, or in one within it. Groups lie in at most DEPTH others. */
+/* Whether the calling process is in the group, or in one within it. Groups are nested at most DEPTH deep. */
 static inline __attribute__((always_inline)) int is_member(void)
 {
 	for (s32 level = 0; level < DEPTH; level++)

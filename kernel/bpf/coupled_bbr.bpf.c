@@ -42,13 +42,13 @@ static long add_square(u32 index, struct bandwidths *all)
 	return 0;
 }
 
-/* The first word of the state: the bandwidth in bytes a microsecond, times 2^20. */
+/* The first word of the state: the bandwidth in bytes per microsecond, times 2^20. */
 static inline u64 shared_bandwidth(const struct tcp_sock *tp, const struct bbr *bbr)
 {
 	return (u64)bbr->best[0].rate * (tp->mss_cache & 0xffff) >> SHARED_SHIFT;
 }
 
-/* Gain and window for the phases that cruise. */
+/* Gain and window for the cruise phases. */
 static inline void couple(struct sock *sk, const struct bbr *bbr, struct bbr_cruise *cruise)
 {
 	struct bandwidths all;

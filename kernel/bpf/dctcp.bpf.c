@@ -3,8 +3,8 @@
  * DCTCP: decrease in proportion to the share of marked packets.
  *
  * Switches mark above a short queue; the sender estimates the marked share alpha and reduces by half of it:
- * - Once a round trip: alpha = (1 - g) alpha + g F, F the share of CE-marked packets, g = 1/16.
- * - A mark: to w (1 - alpha / 2), once a window. Loss: half, as Reno. Increase, slow start and undo are Reno's.
+ * - Once per round trip: alpha = (1 - g) alpha + g F, F the share of CE-marked packets, g = 1/16.
+ * - A mark: to w (1 - alpha / 2), once per window. Loss: half, as Reno. Increase, slow start and undo are Reno's.
  * - As a receiver it echoes each packet's mark (RFC 8257, section 3.2): where CE changes, the acknowledgement that is
  *   being delayed goes out with the mark of the packets before, and the next one is not delayed.
  * Both ends need it; it negotiates ECN by itself. Where the peer refuses ECN the connection becomes Linux's Reno, as its
@@ -45,7 +45,7 @@ HOOK(void, dctcp_init, struct sock *sk)
 	struct dctcp *state = private(sk);
 	char reno[] = "reno";
 
-	/* Linux also takes ECT from the socket's packets then. */
+	/* Linux then also stops marking the socket's packets ECT. */
 	if (!(tp->ecn_flags & (ECN_OK | ECN_MODE_ACCECN)) &&
 	    !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno)))
 		return;

@@ -65,7 +65,7 @@ struct discern {
 
 SOCKET_STORAGE(discern_state, struct discern);
 
-/* What an acknowledgement brings. */
+/* The inputs from an acknowledgement. */
 struct discern_ack {
 	u64 now;
 	u32 acked, lost, marked;
@@ -79,13 +79,13 @@ static inline u64 latest_rtt(const struct discern *state)
 	return max_u64(state->srtt, state->delay.latest);
 }
 
-/* Whether the latest reduction is a round trip ago. */
+/* Whether the latest reduction was at least a round trip ago. */
 static inline bool may_reduce(const struct discern *state, u64 now)
 {
 	return ticks_since(state->window.last_reduction, now) > latest_rtt(state);
 }
 
-/* Congestion leaves a part of what is used of the window. */
+/* Reduces the used part of the window to `part` of it, for congestion. */
 static inline void reduce(struct discern *state, u32 part, u64 now)
 {
 	validate(&state->window, used(&state->round));
@@ -130,7 +130,7 @@ static inline void measure(struct discern *state, struct tcp_sock *tp, const str
 	count(&state->random_loss, acked, lost, state->srtt, ack->now);
 }
 
-/* What reduced a subflow with the same bottleneck, less than a round trip ago, reduces this one once it sees the queue, too. */
+/* A queue that reduced a subflow of the same bottleneck within a round trip reduces this one once it sees it, too. */
 FUNCTION void follow_siblings(struct sock *sk, struct discern *state, struct discern_ack *ack)
 {
 	struct siblings siblings;
@@ -147,7 +147,7 @@ FUNCTION void follow_siblings(struct sock *sk, struct discern *state, struct dis
 		reduce(state, BETA, ack->now);
 }
 
-/* A sign of congestion that is no loss, and begins an episode. */
+/* A sign of congestion that is not a loss, and begins an episode. */
 static inline void on_sign(struct discern *state, u32 part, u64 now)
 {
 	forbid_undo(&state->window);
@@ -171,7 +171,7 @@ static inline void on_marks_in_recovery(struct discern *state, const struct disc
 	reduce(state, BETA_ECN, ack->now);
 }
 
-/* What is left after a loss with delay. */
+/* The part that is left after a loss with delay. */
 static inline u32 beta(const struct discern *state)
 {
 	u64 latest = state->delay.latest, much = MUCH_RANDOM_LOSS * (1ULL << LOSS_SHIFT) / ONE;
@@ -373,7 +373,7 @@ HOOK(u32, discern_undo_cwnd, struct sock *sk)
 	return max_u64(state->window.cwnd >> PACKET_SHIFT, 1);
 }
 
-/* Time since the latest packet was sent. How long a jiffy is shows since init, as not every system has its Kconfig. */
+/* Time since the latest packet was sent. A jiffy's length is measured since init: not every system has its Kconfig. */
 static inline u64 idle_us(const struct discern *state, const struct tcp_sock *tp)
 {
 	u32 jiffies = bpf_jiffies64(), idle = min_u32(jiffies - tp->lsndtime, MAX_IDLE_JIFFIES);

@@ -2,7 +2,7 @@
  *
  * HighSpeed TCP: the larger the window, the larger the increase and the smaller the decrease.
  *
- * - Increase: a(w) packets a round trip; decrease: by b(w) w. Reno (1, 1/2) up to 38 packets.
+ * - Increase: a(w) packets per round trip; decrease: by b(w) w. Reno (1, 1/2) up to 38 packets.
  * - b(w) = 0.5 + (0.1 - 0.5) (ln w - ln 38) / (ln 83000 - ln 38)
  * - a(w) = w^2 p(w) 2 b(w) / (2 - b(w)) with the response p(w) = 1 / (12.8 w^1.2)
  *

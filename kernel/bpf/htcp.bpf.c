@@ -2,9 +2,9 @@
  *
  * H-TCP: increase by the time since the last congestion, decrease by the ratio of minimum to maximum RTT.
  *
- * - Increase: alpha packets a window, 1 for the first second after a congestion and then
+ * - Increase: alpha packets per window, 1 for the first second after a congestion and then
  *   1 + 10 (D - 1) + ((D - 1) / 2)^2, D in seconds; scaled by the minimum RTT in units of 100 ms (half to ten times) and
- *   by 2 (1 - beta), so that the growth a second depends on neither RTT nor decrease.
+ *   by 2 (1 - beta), so that the growth per second depends on neither RTT nor decrease.
  * - Decrease: to beta of the window, beta = minimum RTT / greatest RTT within 0.5 and 0.8, which just empties the queue;
  *   0.5 if the throughput since the last congestion differs by more than a fifth from that before.
  * Slow start is Reno's; undo also restores the time and the RTT of before the congestion.
@@ -15,7 +15,7 @@
  * what slow start leaves of an acknowledgement is dropped. Deviation from Linux: times are milliseconds whatever
  * CONFIG_HZ is.
  * Rounding: RTTs are rounded up to milliseconds; alpha before the scale is a whole number of packets; alpha and beta in
- * 1/128, the scale in eighths, throughput in packets a second, all rounded down.
+ * 1/128, the scale in eighths, throughput in packets per second, all rounded down.
  */
 #include "kernel.bpf.h"
 
@@ -23,7 +23,7 @@
 struct epoch {
 	u32 start;              /* time of the last congestion, milliseconds */
 	u32 max_rtt;            /* milliseconds; 0 before the first sample */
-	u32 old_max_rate;       /* greatest throughput of the epoch before, packets a second */
+	u32 old_max_rate;       /* maximum throughput of the previous epoch, packets per second */
 };
 
 struct htcp {
@@ -32,7 +32,7 @@ struct htcp {
 	u32 acked;              /* packets of the latest acknowledgement in the open state, until they are counted */
 	u32 min_rtt;            /* milliseconds; 0 before the first sample */
 	u32 packets, since;     /* acknowledged since this time, in milliseconds */
-	u32 rate, max_rate;     /* throughput and its greatest in this epoch, packets a second */
+	u32 rate, max_rate;     /* throughput and its greatest in this epoch, packets per second */
 	bool is_steady;         /* throughput was at the last congestion, so that beta adapts to the ratio of RTTs */
 	bool can_undo;
 };

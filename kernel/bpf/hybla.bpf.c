@@ -4,13 +4,13 @@
  *
  * With rho = max(RTT / 25 ms, 1), an acknowledgement adds
  * - in slow start 2^rho - 1 packets, up to the threshold;
- * - in congestion avoidance rho^2 / w packets: as many a second as Reno at 25 ms.
+ * - in congestion avoidance rho^2 / w packets: as many per second as Reno at 25 ms.
  * Decrease and undo are Reno's, as is growth outside the open state.
  *
  * Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (Int. J. Satellite
  * Communications 2004).
  * Deviations from the paper, Linux's: the RTT is the least smoothed one so far; the flow begins with a window of rho
- * packets; the exponent is at most 16; a step an acknowledgement, however many packets it covers; no window above
+ * packets; the exponent is at most 16; one step per acknowledgement, however many packets it covers; no window above
  * 65535 packets. Deviation from Linux: without an RTT of the handshake the flow begins with the initial window, and the
  * first sample sets rho.
  * Rounding: rho in eighths, rounded down; 2^rho and the steps in 1/128 packets, rounded down.
@@ -52,7 +52,7 @@ static inline void increase(struct tcp_sock *tp, struct hybla *state, u32 step)
 	tp->snd_cwnd += step / ONE + fraction / ONE;
 	if (fraction >= ONE)
 		tp->snd_cwnd_cnt = 0;
-	/* A window too large for such steps grows as Reno's, counting one packet an acknowledgement. */
+	/* A window too large for such steps grows as Reno's, counting one packet per acknowledgement. */
 	if (!step && tp->snd_cwnd_cnt >= tp->snd_cwnd) {
 		tp->snd_cwnd++;
 		tp->snd_cwnd_cnt = 0;

@@ -2,8 +2,8 @@
  *
  * TCP Illinois: increase and decrease depend on the queueing delay; loss triggers the decrease.
  *
- * Once a round trip, with the mean queueing delay of the round (da) and the greatest ever (dm):
- * - Increase: alpha packets a window, 10 while da is within 1 % of dm, then falling as k1 / (k2 + da) to 0.3. Once it
+ * Once per round trip, with the mean queueing delay of the round (da) and the greatest ever (dm):
+ * - Increase: alpha packets per window, 10 while da is within 1 % of dm, then falling as k1 / (k2 + da) to 0.3. Once it
  *   has fallen, five rounds without delay bring it back.
  * - Decrease: by beta of the window, 1/8 up to da = 0.1 dm, rising linearly to 1/2 at 0.8 dm.
  * - Reno's (1, 1/2) below 15 packets and after a timeout. Slow start and undo are Reno's.
@@ -88,7 +88,7 @@ static inline void end_round(struct illinois *state, u32 cwnd)
 	state->rtt_samples = 0;
 }
 
-/* Grows by about alpha packets a window. */
+/* Grows by about alpha packets per window. */
 static inline void increase(struct tcp_sock *tp, struct illinois *state)
 {
 	u32 credit = tp->snd_cwnd_cnt + state->acked;

@@ -69,7 +69,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
-	unsigned long sk_pacing_rate;   /* bytes a second */
+	unsigned long sk_pacing_rate;   /* bytes per second */
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 };

@@ -57,7 +57,7 @@ static inline bool in_reduction(u32 ca_state)
 	return ca_state == CA_CWR || ca_state == CA_RECOVERY;
 }
 
-/* The threshold to which undo returns: three quarters of the window at least, but for a reduction within another. */
+/* The threshold to which undo returns: at least three quarters of the window, except for a reduction within another. */
 static inline u32 coupled_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -3,7 +3,7 @@
  * Scalable TCP: increase and decrease in proportion to the window, so that recovery takes the same number of round
  * trips at any rate.
  *
- * - Increase: one packet per 100 acknowledged (1 % a round trip); below a window of 100 packets Reno's one a window.
+ * - Increase: one packet per 100 acknowledged (1 % per round trip); below a window of 100 packets Reno's one per window.
  * - Decrease: to 7/8 of the window, at least two packets. Slow start, recovery and undo are Reno's.
  *
  * Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003).

@@ -3,7 +3,7 @@
  * What LIA, OLIA and BALIA have in common: the share of each subflow in the rate of the connection, and growth by
  * fractions of a packet.
  *
- * An increase is kept for a round trip, or until the own window is another one (RFC 6356, section 3: alpha is computed once a
+ * An increase is kept for a round trip, or until the own window is another one (RFC 6356, section 3: alpha is computed once per
  * round trip, and when a packet is lost). So an acknowledgement costs the same however many subflows there are.
  *
  * With x = cwnd / srtt of a subflow and s = x / sum(x) its share, (cwnd / srtt^2) / sum(x)^2 = s^2 / cwnd, for windows
@@ -77,7 +77,7 @@ static inline void read_shares(struct sock *sk, struct shares *shares)
 	shares->shift = max_u32(digits(shares->total), 32) - 32;
 }
 
-/* Share of the rate, SHARE_BITS; 2^31 at most. */
+/* Share of the rate, SHARE_BITS; at most 2^31. */
 static inline u64 share(const struct shares *shares, const struct subflow *subflow)
 {
 	return ((rate(subflow) >> shares->shift) << SHARE_BITS) / max_u64(shares->total >> shares->shift, 1);

@@ -2,13 +2,13 @@
  *
  * The subflows of a connection, as a coupled algorithm sees them at an event of one.
  *
- * The list is read anew each time and nothing is kept, so nothing can leak or be out of date: the socket leads to its
+ * The list is read again each time and nothing is kept, so nothing can leak or be out of date: the socket leads to its
  * subflow context, that to the MPTCP socket, that to the list of its subflows. All of these may be read only, and by
- * reads that cannot fault. A context that leaves the list during the walk ends it, as what is read of it is no longer the
- * connection's or zero; then some siblings do not count in this event. The own subflow comes first and is always there.
- * A sibling counts while it is in use (RFC 6356 couples the subflows over which a connection sends): while it has packets
- * out, or has sent less than a retransmission timeout ago. One that has never sent data, a backup that stands by, and one
- * that has timed out since its latest acknowledgement do not.
+ * reads that cannot fault. A context that leaves the list during the walk ends it, as what is read of it is no longer
+ * the connection's or zero; then some siblings do not count in this event. The own subflow comes first and is always
+ * there. A sibling counts while it is in use (RFC 6356 couples the subflows over which a connection sends): while it
+ * has packets out, or has sent less than a retransmission timeout ago. One that has never sent data, a backup that
+ * stands by, and one that has timed out since its latest acknowledgement do not.
  */
 #pragma once
 #include "kernel.bpf.h"
@@ -138,7 +138,7 @@ static inline struct subflow *own_subflow(struct group *group)
 	return &group->subflows[0];
 }
 
-/* Whether the own subflow has no active sibling: then every coupled algorithm but wVegas is Reno. */
+/* Whether the own subflow has no active sibling: then every coupled algorithm except wVegas is Reno. */
 static inline bool is_alone(const struct group *group)
 {
 	return group->count < 2;

@@ -2,7 +2,7 @@
  *
  * Vegas: keeps a few packets queued, by delay.
  *
- * Once a round trip, with its minimum RTT and the minimum ever (base): diff = w (rtt - base) / base, about the packets
+ * Once per round trip, with its minimum RTT and the minimum ever (base): diff = w (rtt - base) / base, about the packets
  * that this flow has in the queue.
  * - Increase: one packet where diff < 2. Decrease: one packet where diff > 4.
  * - Slow start ends where diff > 1, at the window without queue: w base / rtt + 1.

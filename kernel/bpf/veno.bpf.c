@@ -22,7 +22,7 @@ struct veno {
 
 enum { BETA = 2 * 3 };
 
-/* One packet every second window. */
+/* One packet per two windows. */
 static inline void increase_every_other_window(struct tcp_sock *tp, struct veno *state, u32 acked)
 {
 	if (tp->snd_cwnd_cnt < tp->snd_cwnd) {

@@ -5,7 +5,7 @@
  * - Increase: Reno.
  * - Decrease: Reno's half during the reduction; at its end threshold = window = bandwidth * minimum RTT / MSS. A timeout
  *   sets the threshold to that and lets slow start reach it.
- * - Bandwidth: bytes acknowledged a round trip (50 ms at least), through two filters (7 old + new) / 8 in a row. A
+ * - Bandwidth: bytes acknowledged per round trip (at least 50 ms), through two filters (7 old + new) / 8 in a row. A
  *   duplicate acknowledgement counts as one packet, which is subtracted from the later cumulative one.
  *
  * Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
@@ -14,13 +14,13 @@
  * Linux: duplicates are accounted for on every acknowledgement, not on those of the slow path only; the clock ticks in
  * milliseconds whatever CONFIG_HZ is. Kernels differ in whether pkts_acked or in_ack_event comes first: the RTT of an
  * acknowledgement may count from the next one on.
- * Rounding: RTTs are whole milliseconds, rounded up; bandwidths whole bytes a millisecond and the window whole packets,
+ * Rounding: RTTs are whole milliseconds, rounded up; bandwidths whole bytes per millisecond and the window whole packets,
  * both rounded down.
  */
 #include "kernel.bpf.h"
 
 struct westwood {
-	u64 filtered;           /* bandwidth, bytes a millisecond: once filtered */
+	u64 filtered;           /* bandwidth, bytes per millisecond: once filtered */
 	u64 bandwidth;          /* twice filtered: the estimate */
 	u64 bytes;              /* of the sample under way */
 	u64 accounted;          /* bytes of duplicates, counted before the acknowledgement that covers them */

@@ -3,7 +3,7 @@
  * wVegas, weighted Vegas: each subflow keeps packets queued in proportion to its share of the rate, which equalises
  * congestion.
  *
- * Once a round trip, with w the window in packets, rtt the mean RTT of the round and base the minimum ever:
+ * Once per round trip, with w the window in packets, rtt the mean RTT of the round and base the minimum ever:
  * diff = w (rtt - base) / rtt, about the packets that this subflow has queued.
  * - Slow start ends where diff > GAMMA, at the window without queue: w base / rtt.
  * - Where diff >= alpha: alpha = max(MIN_ALPHA, TOTAL_ALPHA x / sum(x)), x = w / rtt, of each sibling when it last did so.
@@ -62,7 +62,7 @@ static inline void set_alpha(struct sock *sk, struct wvegas *state, u32 rtt)
 	state->alpha = max_u64(TOTAL_ALPHA * state->rate / max_u64(rates.total + state->rate, 1), MIN_ALPHA);
 }
 
-/* Updates the least queueing delay. Returns whether this one is at least twice that. */
+/* Updates the minimum queueing delay. Returns whether this one is at least twice that. */
 static inline bool is_backoff_due(struct wvegas *state, u32 queueing_delay)
 {
 	if (!queueing_delay)

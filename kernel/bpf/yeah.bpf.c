@@ -31,7 +31,7 @@ enum {
 	PHI = 8,                /* slow mode where the queueing delay exceeds the base RTT over this */
 	DELTA = 3,              /* least decrease: 2^-3 of the window */
 	RHO = 16,               /* rounds of slow mode after which a loss halves */
-	ZETA = 50,              /* rounds of fast mode that make the estimate of Reno's window start anew */
+	ZETA = 50,              /* rounds of fast mode that make the estimate of Reno's window start again */
 	MIN_RENO_CWND = 2,
 };
 

@@ -1,26 +1,27 @@
-//! The programs that there are.
+//! The catalogue of programs.
 
 use std::ffi::OsStr;
 
 /// A congestion control as an eBPF program.
 #[derive(Debug)]
 pub struct Program {
-    /// Name of the algorithm in Ropewalk's registry; of one with another path controller than Reno, `NAME-PATH`.
+    /// Name of the algorithm in Ropewalk's registry; `NAME-PATH` with a path controller other than Reno.
     pub name: &'static str,
     /// Name in the kernel, as in `net.ipv4.tcp_available_congestion_control`: never one of the kernel's own.
     pub kernel_name: &'static str,
     /// Whether it couples the subflows of an MPTCP connection.
     pub coupled: bool,
-    /// Whether only processes with CAP_NET_ADMIN may choose it, as Linux restricts what may be more aggressive than Reno
-    /// and CUBIC; [`Audience::Everybody`](crate::Audience::Everybody) opens it. Coupled programs are open.
+    /// Whether only processes with CAP_NET_ADMIN may choose it: Linux restricts algorithms that may be more aggressive
+    /// than Reno and CUBIC. [`Audience::Everybody`](crate::Audience::Everybody) lifts the restriction. Coupled programs
+    /// are not restricted.
     pub restricted: bool,
     /// The ELF object, built by clang.
     pub(crate) object: &'static [u8],
 }
 
 impl Program {
-    /// Whether a `struct_ops` map of this name is a registration of it: the name is the program's, or for kernels with the
-    /// hook `cwnd_event_tx_start` that and an underscore.
+    /// Whether a `struct_ops` map of this name is a registration of it. The name is the program's, followed by an
+    /// underscore for kernels with the hook `cwnd_event_tx_start`.
     #[must_use]
     pub fn has_map(&self, name: &OsStr) -> bool {
         name.to_str().is_some_and(|name| name.strip_suffix('_').unwrap_or(name) == self.kernel_name)
@@ -68,7 +69,7 @@ pub const PROGRAMS: &[Program] = programs! {
     "yeah", "yeah", false, true;
 };
 
-/// The program with this name, as the registry or the kernel has it.
+/// The program with this name in the registry or in the kernel.
 #[must_use]
 pub fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name || program.kernel_name == name)

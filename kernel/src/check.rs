@@ -1,4 +1,4 @@
-//! What the running kernel and this process lack to load programs, and the remedies.
+//! Checks whether the running kernel and this process can load programs, with a remedy for each missing condition.
 
 use crate::catalogue::program;
 use crate::loader::try_load;
@@ -8,20 +8,22 @@ use std::{env, fs};
 /// The oldest kernel on which the programs have run.
 pub const OLDEST: (u32, u32) = (6, 1);
 
-/// Where the kernel describes its types.
+/// The file in which the kernel describes its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// The type of a registered congestion control, in that description.
 const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_tcp_congestion_ops\0";
-/// A member of `struct bpf_prog_aux` in kernels whose vendor has changed when programs run. Linux has none of this name.
+/// A member of `struct bpf_prog_aux` in kernels whose vendor has changed when programs run. Linux has no member of this
+/// name.
 const OWNED_BY_INIT: &[u8] = b"\0init_owned\0";
-/// The capabilities that loading needs, by their bits (`linux/capability.h`). CAP_SYS_ADMIN includes the other two.
+/// The capabilities that loading needs, with their bits (`linux/capability.h`). CAP_SYS_ADMIN includes the other two.
 const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 const CAP_SYS_ADMIN: u32 = 21;
 const CAPABILITIES_ROW: &str = "capabilities";
 const COMPILER: &str = "BPF JIT";
-/// The first user namespace, whose number is Linux's `PROC_USER_INIT_INO`: capabilities of others load no programs.
+/// The first user namespace, whose number is Linux's `PROC_USER_INIT_INO`: capabilities in other namespaces do not
+/// allow loading.
 const USER_NAMESPACE: &str = "user:[4026531837]";
-/// Programs that are useful with the algorithms, and Debian's packages with them.
+/// Programs that are useful with the algorithms, and the Debian packages that contain them.
 const TOOLS: [(&str, &str); 2] = [("ip", "iproute2"), ("mptcpize", "mptcpize")];
 
 /// One condition.
@@ -31,7 +33,7 @@ pub struct Condition {
     pub name: &'static str,
     /// What was found.
     pub found: String,
-    /// What to do; none where the condition is met.
+    /// What to do; `None` if the condition is met.
     pub remedy: Option<String>,
     /// Whether no program can be loaded without it.
     pub required: bool,
@@ -44,17 +46,17 @@ impl Condition {
         self.required && self.remedy.is_some()
     }
 
-    /// Why a registered program cannot be found: Linux lists programs for CAP_SYS_ADMIN only.
+    /// The condition for finding registered programs: Linux lists them only with CAP_SYS_ADMIN.
     pub(crate) fn finding_programs() -> Self {
-        condition(CAPABILITIES_ROW, true, "no CAP_SYS_ADMIN", Some("as root: what is loaded is listed for root only"))
+        condition(CAPABILITIES_ROW, true, "no CAP_SYS_ADMIN", Some("as root: loaded programs are listed for root only"))
     }
 }
 
-/// The program that the attempt loads: the smallest.
+/// The program that the test loads: the smallest one.
 const ATTEMPT: &str = "scalable";
 
 /// Examines the running kernel and the capabilities of this process, and tries to load a small program, without registering
-/// it. What that answers counts more than what files say.
+/// it. The result of that test takes precedence over the files.
 #[must_use]
 pub fn check() -> Vec<Condition> {
     let mut conditions = conditions();
@@ -63,25 +65,25 @@ pub fn check() -> Vec<Condition> {
     conditions
 }
 
-/// Adds the attempt. After a success only a JIT compiler that is off hinders; after a failure the attempt is what hinders where
-/// nothing else explains it.
+/// Adds the result of the test. After a success only a disabled JIT compiler is an obstacle. After a failure the test
+/// itself is one if no other condition explains it.
 fn judge(conditions: &mut Vec<Condition>, outcome: Result<(), String>) {
     let attempt = match outcome {
         Ok(()) => {
             conditions.iter_mut().for_each(|condition| condition.required = condition.name == COMPILER);
-            condition("attempt", true, "the kernel takes a program", None)
+            condition("attempt", true, "the kernel accepts a program", None)
         }
         Err(reason) => {
             let is_explained = conditions.iter().any(Condition::is_obstacle);
             let remedy =
-                if is_explained { "what hinders, above" } else { "report this line, and the kernel's version" };
+                if is_explained { "remove the obstacles above" } else { "report this line, and the kernel's version" };
             condition("attempt", !is_explained, reason, Some(remedy))
         }
     };
     conditions.push(attempt);
 }
 
-/// What files say, without the attempt.
+/// The conditions according to files, without the test.
 pub(crate) fn conditions() -> Vec<Condition> {
     let read = |file: &str| fs::read_to_string(file).map(|text| text.trim().to_owned());
     vec![
@@ -125,26 +127,26 @@ fn contains(btf: &[u8], name: &[u8]) -> bool {
     btf.windows(name.len()).any(|window| window == name)
 }
 
-/// Whether this kernel leaves programs out while it handles packets in an interrupt of a thread of process 1, as a vendor's
-/// does: the window or threshold that the program would have decided is then what happens to be on the stack.
+/// Whether this kernel skips programs while it handles packets in an interrupt of a thread of process 1, as a vendor's
+/// kernel does. The window or threshold is then an arbitrary value from the stack.
 #[must_use]
 pub fn leaves_programs_out() -> bool {
     fs::read(BTF).is_ok_and(|btf| contains(&btf, OWNED_BY_INIT))
 }
 
 fn left_out(leaves_out: bool) -> Condition {
-    let remedy = "a kernel as Linux releases it: with this one a window may become any number for a while \
+    let remedy = "an unmodified Linux kernel: with this one a window may take any value for a while \
         (docs/how-to/load-into-the-kernel.md)";
-    let found = if leaves_out { "left out in interrupts of process 1, by a vendor's change" } else { "always run" };
+    let found = if leaves_out { "skipped in interrupts of process 1, by a vendor's change" } else { "always run" };
     condition("programs", false, found, leaves_out.then_some(remedy))
 }
 
-/// `hidden`: the setting is there, but only root may read it.
+/// The condition of the JIT compiler. `hidden`: the setting exists, but only root may read it.
 fn compiler(setting: Option<&str>, hidden: bool) -> Condition {
     match setting {
         Some("0") => condition(COMPILER, true, "off", Some("sysctl net.core.bpf_jit_enable=1")),
         Some(_) => condition(COMPILER, true, "on", None),
-        None if hidden => condition(COMPILER, true, "only root can tell", None),
+        None if hidden => condition(COMPILER, true, "only root can read the setting", None),
         // The setting is in the first network namespace only, and a process cannot tell whether its own is the first.
         None => condition(COMPILER, true, "unknown: only the first network namespace shows it", None),
     }

@@ -1,4 +1,4 @@
-//! The registrations of our programs that the kernel has, and of which version they are.
+//! The registrations of our programs in the kernel, and their versions.
 
 use crate::catalogue::{PROGRAMS, Program};
 use crate::hooks::{self, hooks};
@@ -16,15 +16,15 @@ const TO_BE_FREED: u32 = 2;
 /// A program that is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
-    /// What is loaded.
+    /// The program.
     pub program: &'static Program,
     /// Id of its `struct_ops` map, as `bpftool struct_ops list` prints it.
     pub id: u32,
 }
 
 impl Loaded {
-    /// Whether it is the program that this version of Ropewalk has: its functions are compared with those of the object that
-    /// is part of this process, which the kernel examines for that. `None` where that is not to be found out.
+    /// Whether it is the program of this version of Ropewalk. Its functions are compared with those of the object in
+    /// this process, which the kernel verifies for that. `None` if this cannot be determined.
     #[must_use]
     pub fn is_of_this_version(&self) -> Option<bool> {
         let mut theirs: Vec<String> = hooks(self.id).iter().map(|hook| hex(hook.tag)).collect();
@@ -44,14 +44,14 @@ fn hex(bytes: [u8; 8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The programs of ours that are loaded. Only root sees them: for others there are none.
+/// Our loaded programs. Only root sees them; for others the list is empty.
 #[must_use]
 pub fn loaded() -> Vec<Loaded> {
     in_state(IN_USE)
 }
 
-/// The programs of ours that are unloaded or replaced, but kept by sockets, or by namespaces whose default they are. Only root
-/// is told.
+/// Our programs that are unloaded or replaced, but still held by sockets, or by namespaces whose default they are. Only
+/// root sees them.
 #[must_use]
 pub fn kept() -> Vec<Loaded> {
     in_state(TO_BE_FREED)

@@ -1,5 +1,5 @@
-//! A control group (cgroup v2) whose TCP sockets have a congestion control, and MPTCP if asked, by eBPF programs that are
-//! attached to it: neither the programs that run in it nor anybody else's sockets are touched.
+//! A control group (cgroup v2) whose TCP sockets get a congestion control, and MPTCP on request, from eBPF programs
+//! attached to it. Neither the processes in it nor sockets outside it are changed.
 
 use crate::Error;
 use crate::loader::with_messages;
@@ -12,9 +12,9 @@ use std::path::Path;
 
 /// The programs, built from `bpf/cgroup.bpf.c`.
 const OBJECT: &[u8] = include_bytes!("../bpf/objects/cgroup.o");
-/// Attached to the group; gives sockets their congestion control.
+/// The program that is attached to the group, and gives sockets their congestion control.
 const CHOOSE: &str = "choose";
-/// Replaces TCP by MPTCP, in a function that Linux has since 6.6.
+/// The program that replaces TCP by MPTCP, in a function that Linux has since 6.6.
 const USE_MPTCP: &str = "use_mptcp";
 /// Bytes of a congestion control's name (`TCP_CA_NAME_MAX`).
 const NAME_SIZE: usize = 16;
@@ -27,7 +27,8 @@ pub struct Attached(#[expect(dead_code, reason = "a link is there to be dropped"
 /// join. With `mptcp`, processes of the group that ask for TCP get MPTCP.
 ///
 /// # Errors
-/// The folder cannot be opened; or the kernel refuses, `mptcp` for one because it is older than 6.6 or forbids tracing.
+/// The folder cannot be opened; or the kernel refuses, for instance `mptcp` because it is older than 6.6 or forbids
+/// tracing.
 pub fn attach(folder: &Path, congestion: &'static str, mptcp: bool) -> Result<Attached, Error> {
     let refused = |reason: String| Error::Refused { name: congestion, reason };
     let group = File::open(folder).and_then(|file| Ok((file.metadata()?.ino(), file)));
@@ -53,7 +54,7 @@ pub fn attach(folder: &Path, congestion: &'static str, mptcp: bool) -> Result<At
     attached.map(Attached).map_err(|(error, messages)| Error::refused(congestion, &error, &messages))
 }
 
-/// The constants of the programs, as `struct settings` has them.
+/// The constants of the programs, laid out as `struct settings`.
 fn settings(group: u64, congestion: &str) -> Vec<u8> {
     let mut name = congestion.as_bytes().to_vec();
     name.resize(NAME_SIZE, 0);

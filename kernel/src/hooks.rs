@@ -1,4 +1,5 @@
-//! The hooks of a congestion control: which the running kernel has, and which functions of a registered program serve them.
+//! The hooks of a congestion control: those of the running kernel, and the functions of a registered program that serve
+//! them.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfKind};
@@ -15,27 +16,28 @@ pub(crate) const TX_START: &str = "cwnd_event_tx_start";
 pub struct Hook {
     /// Member of the kernel's `struct tcp_congestion_ops`.
     pub name: &'static str,
-    /// Hash of the function's instructions as they were loaded: of one source on one kernel it is always the same.
+    /// Hash of the function's instructions as loaded: for one source on one kernel it is always the same.
     pub tag: [u8; 8],
     /// Calls since it was loaded, while `kernel.bpf_stats_enabled` was 1.
     pub calls: u64,
 }
 
-/// The hooks of the registration with this id, in the kernel's order. Only root sees them: for others there are none.
+/// The hooks of the registration with this id, in the kernel's order. Only root sees them; for others the list is
+/// empty.
 #[must_use]
 pub fn hooks(id: u32) -> Vec<Hook> {
     let Some(value) = value(id) else { return Vec::new() };
     let functions: HashMap<u32, ([u8; 8], u64)> =
         ProgInfoIter::default().map(|info| (info.id, (info.tag.0, info.run_cnt))).collect();
     let hook = |(name, offset): &'static (String, usize)| {
-        // The kernel answers with the function's id in place of its address.
+        // The kernel returns the function's id instead of its address.
         let id = u32::from_ne_bytes(value.get(*offset..offset + 4)?.try_into().ok()?);
         functions.get(&id).map(|&(tag, calls)| Hook { name, tag, calls })
     };
     members().iter().filter_map(hook).collect()
 }
 
-/// The value of a `struct_ops` map; none if it cannot be read.
+/// The value of a `struct_ops` map; `None` if it cannot be read.
 pub(crate) fn value(id: u32) -> Option<Vec<u8>> {
     MapHandle::from_map_id(id).ok()?.lookup(&0u32.to_ne_bytes(), MapFlags::empty()).ok()?
 }

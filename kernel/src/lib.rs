@@ -3,7 +3,7 @@
 //!
 //! The programs are C, in `kernel/bpf`; their objects are built with `cargo xtask bpf` and embedded, so that no compiler
 //! is needed. A loaded program is a congestion control of the kernel, in every network namespace, until it is unloaded or
-//! the machine restarts; nothing of this process is needed.
+//! the machine restarts. It does not depend on this process.
 
 mod catalogue;
 mod check;

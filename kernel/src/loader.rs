@@ -1,4 +1,4 @@
-//! Programs into the kernel and out of it.
+//! Loading programs into the kernel, and unloading them.
 
 use crate::catalogue::Program;
 use crate::check::{Condition, conditions};
@@ -20,7 +20,7 @@ pub enum Error {
     AlreadyLoaded(&'static str),
     /// No program of this name is loaded.
     NotLoaded(&'static str),
-    /// The kernel or this process lacks what loading needs.
+    /// The kernel or this process does not meet the conditions for loading.
     Lacks {
         /// The program's name in the kernel.
         name: &'static str,
@@ -31,13 +31,13 @@ pub enum Error {
     Refused {
         /// The program's name in the kernel.
         name: &'static str,
-        /// The reason in libbpf's words, with the end of what the kernel's verifier said.
+        /// The reason from libbpf, with the end of the kernel verifier's log.
         reason: String,
     },
 }
 
 impl Error {
-    /// The error of a refused request: what is lacking, or else what libbpf says.
+    /// The error of a refused request: the unmet conditions, or otherwise libbpf's reason.
     pub(crate) fn refused(name: &'static str, error: &libbpf_rs::Error, messages: &str) -> Self {
         let obstacles: Vec<Condition> = conditions().into_iter().filter(Condition::is_obstacle).collect();
         if !obstacles.is_empty() {
@@ -68,7 +68,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The congestion controls that the kernel has: its own and those that are loaded.
+/// The congestion controls in the kernel: its own and loaded ones.
 #[must_use]
 pub fn registered() -> HashSet<String> {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -79,25 +79,26 @@ fn find(program: &Program) -> Option<Loaded> {
     loaded().into_iter().find(|loaded| loaded.program.kernel_name == program.kernel_name)
 }
 
-/// Who may choose a program that is loaded, by the socket option or as a namespace's default.
+/// Who may choose a loaded program, by the socket option or as a namespace's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audience {
-    /// Of a [restricted](Program::restricted) program those with CAP_NET_ADMIN, and the first namespace as its default.
+    /// For a [restricted](Program::restricted) program, processes with CAP_NET_ADMIN; and only the first namespace as
+    /// its default.
     #[default]
     AsCatalogued,
     /// Every process, in every namespace.
     Everybody,
 }
 
-/// `TCP_CONG_NON_RESTRICTED`, in the flags that a registration's value in the object opens with (`kernel.bpf.h`).
+/// `TCP_CONG_NON_RESTRICTED`, in the flags at the beginning of a registration's value in the object (`kernel.bpf.h`).
 const NON_RESTRICTED: u8 = 1;
 
-/// Loads a program for those that the catalogue says. It stays when this process ends.
+/// Loads a program for the catalogue's audience. It stays loaded when this process ends.
 pub fn load(program: &'static Program) -> Result<Loaded, Error> {
     load_for(program, Audience::AsCatalogued)
 }
 
-/// As [`load`], for others.
+/// As [`load`], for the given audience.
 pub fn load_for(program: &'static Program, audience: Audience) -> Result<Loaded, Error> {
     let name = program.kernel_name;
     if registered().contains(name) {
@@ -105,15 +106,15 @@ pub fn load_for(program: &'static Program, audience: Audience) -> Result<Loaded,
     }
     match with_messages(|| register(program, audience)) {
         Ok(id) => Ok(Loaded { program, id }),
-        // Somebody else was faster.
+        // Another process was faster.
         Err(_) if registered().contains(name) => Err(Error::AlreadyLoaded(name)),
         Err((error, messages)) => Err(Error::refused(name, &error, &messages)),
     }
 }
 
-/// Puts this version of a program in the place of the one that is loaded, which its sockets keep; loads it if none is. The
-/// kernel has examined the new one before the old one goes, so only for milliseconds there is none of the name. Namespaces
-/// whose default it is have the old one until their default is set again.
+/// Replaces a loaded program by this version; existing sockets keep the old one. Loads the program if none is loaded.
+/// The kernel verifies the new one before the old one is removed, so that the name is missing for milliseconds only.
+/// Namespaces whose default it is keep the old one until their default is set again.
 pub fn replace(program: &'static Program, audience: Audience) -> Result<Loaded, Error> {
     let name = program.kernel_name;
     if !registered().contains(name) {
@@ -132,7 +133,8 @@ pub fn replace(program: &'static Program, audience: Audience) -> Result<Loaded, 
         .map_err(|(error, messages)| Error::refused(name, &error, &messages))
 }
 
-/// Whether the kernel accepts a program, which it neither registers nor keeps; or else what it says.
+/// Checks whether the kernel accepts a program, without registering or keeping it; otherwise returns the kernel's
+/// message.
 pub(crate) fn try_load(program: &Program) -> Result<(), String> {
     with_messages(|| open(program, Audience::AsCatalogued)?.load().map(drop))
         .map_err(|(error, messages)| messages.lines().last().map_or_else(|| error.to_string(), str::to_owned))
@@ -147,13 +149,13 @@ fn attach(mut object: Object) -> libbpf_rs::Result<u32> {
     let mut id = 0;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps && map.autocreate()) {
         id = map.info()?.info.id;
-        // Without its link the registration belongs to nobody and stays.
+        // Without its link the registration has no owner and stays.
         map.attach_struct_ops()?.disconnect();
     }
     Ok(id)
 }
 
-/// Opens a program's object, with that of its registrations which suits the running kernel.
+/// Opens a program's object, with the registration that suits the running kernel.
 pub(crate) fn open(program: &Program, audience: Audience) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().open_memory(program.object)?;
     let is_second = |name: &OsStr| name.as_encoded_bytes().ends_with(b"_");
@@ -170,7 +172,8 @@ pub(crate) fn open(program: &Program, audience: Audience) -> libbpf_rs::Result<O
     Ok(object)
 }
 
-/// Unloads a program, for which Linux asks more than for loading it (CAP_SYS_ADMIN). Sockets that use it keep it until they close.
+/// Unloads a program, which needs more privileges than loading it (CAP_SYS_ADMIN). Sockets that use it keep it until
+/// they close.
 pub fn unload(program: &'static Program) -> Result<(), Error> {
     let name = program.kernel_name;
     if !registered().contains(name) {
@@ -190,10 +193,10 @@ fn unregister(id: u32) -> libbpf_rs::Result<()> {
     MapHandle::from_map_id(id)?.delete(&0u32.to_ne_bytes())
 }
 
-/// What libbpf prints in this thread's calls, while it is collected.
+/// The messages that libbpf prints while they are collected.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
-/// Calls libbpf; an error comes with the messages that libbpf would have printed. One call at a time.
+/// Calls libbpf; an error includes the messages that libbpf would have printed. One call at a time.
 pub(crate) fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, (libbpf_rs::Error, String)> {
     static CALLS: Mutex<()> = Mutex::new(());
     let messages = || MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -142,7 +142,7 @@ fn check_says_the_same_in_every_network_namespace() {
     let text = String::from_utf8_lossy(&check.stdout).into_owned();
     assert_eq!(check.status.code(), Some(0), "{text}");
     assert!(
-        text.contains("yes  BPF JIT       unknown: ") && text.contains("yes  attempt       the kernel takes"),
+        text.contains("yes  BPF JIT       unknown: ") && text.contains("yes  attempt       the kernel accepts"),
         "{text}"
     );
 }

@@ -110,7 +110,7 @@ fn firewalls_on_either_host_and_a_silent_path_are_told_apart() {
     pair.wait_until_up(LEFT);
     drop_on(RIGHT, "input", &format!("iifname {device} udp dport 4754 drop"));
     let [text, _] = wait_for_cause(&pair, 1, CauseKind::SilentPath);
-    assert!(text.contains(" answers by another path and not by this one: "), "{text}");
+    assert!(text.contains(" answers on another path, but not on this one: "), "{text}");
     run(&pair, LEFT, &format!("sysctl -qw net.ipv4.conf.{device}.rp_filter=1"));
     let [_, remedy] = wait_for_cause(&pair, 1, CauseKind::ReversePath);
     assert_eq!(remedy, format!("`sysctl net.ipv4.conf.{device}.rp_filter=2`"));

@@ -78,7 +78,7 @@ fn both_next_hops_of_one_default_route_are_paths_and_a_device_that_is_left_out_i
     let output = internet.ropewalk(SERVER, "setup server --yes");
     let output = internet.ropewalk(CLIENT, &format!("{} --yes", client_command(&output)));
     assert!(output.contains("over 2 of 2 paths"), "{output}");
-    let left_out = "wg9 has a default route and is no path: its name is on the list";
+    let left_out = "wg9 has a default route, but is not a path: its name is on the list";
     let shown = internet.ropewalk(CLIENT, "show rw0");
     for text in [output, shown, check_live(&internet, CLIENT)] {
         assert!(text.contains(left_out) && text.contains("a [[path]] with `interface = \"wg9\"` adds it"), "{text}");
@@ -358,7 +358,7 @@ fn of_twenty_uplinks_sixteen_are_paths_and_the_others_are_named_and_follow_when_
     let names = || pair.status(LEFT).peers[0].paths.iter().map(|path| path.name.clone()).collect::<Vec<_>>();
     let is_up = || pair.status(LEFT).paths().any(|(_, path)| path.name == "p0" && path.state == PathState::Up);
     assert!(eventually(is_up), "{:#?}", pair.status(LEFT));
-    let rest = "a peer has at most 16 paths: these uplinks are none: up16, up17, up18, up19";
+    let rest = "a peer has at most 16 paths: these uplinks are not used: up16, up17, up18, up19";
     let is_told = |text: &str| pair.status(LEFT).notices.iter().any(|notice| notice.text == text);
     assert!(eventually(|| is_told(rest)), "{:#?}", pair.status(LEFT).notices);
     assert_eq!(names().len(), 16, "{:?}", names());

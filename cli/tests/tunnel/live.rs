@@ -116,7 +116,7 @@ fn a_peer_whose_clock_was_set_back_is_told_of_where_its_handshakes_are_refused()
     assert!(eventually(has_session));
     pair.start(LEFT);
     let text = || check(&pair, RIGHT).1;
-    assert!(eventually(|| text().contains("problem: a handshake came whose time is not later")), "{}", text());
+    assert!(eventually(|| text().contains("problem: a handshake arrived whose time is not later")), "{}", text());
     assert!(text().contains("  remedy: set the clock of the other end"), "{}", text());
     let is_told = |(code, text): (_, String)| code == Some(4) && text.contains("the clock here was set back");
     assert!(eventually(|| is_told(check(&pair, LEFT))), "{}", check(&pair, LEFT).1);

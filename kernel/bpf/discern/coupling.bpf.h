@@ -72,7 +72,7 @@ static inline void judge_pair(struct pair *pair)
 	pair->is_separate = !is_above && (pair->is_separate || is_below);
 }
 
-/* Compares the own queueing delay and the sibling's, microseconds. */
+/* Compares the own queueing delay with the sibling's, microseconds. */
 static inline void compare(struct pair *pair, u64 own, u64 other)
 {
 	pair->comparisons = min_u32(pair->comparisons, FORGETTING) + 1;
@@ -90,7 +90,7 @@ static inline void compare(struct pair *pair, u64 own, u64 other)
 	judge_pair(pair);
 }
 
-/* The pair with this key: the one that there is, or a new one in place of the one that was compared least lately. */
+/* The pair with this key: the existing one, or a new one in place of the least recently compared one. */
 static inline struct pair *pair_of(struct coupling *coupling, u64 key)
 {
 	u32 found = 0;
@@ -109,7 +109,7 @@ static inline struct pair *pair_of(struct coupling *coupling, u64 key)
 	return pair;
 }
 
-/* What a subflow sees of its siblings. */
+/* A subflow's view of its siblings. */
 struct siblings {
 	struct group group;
 	struct coupling *coupling;

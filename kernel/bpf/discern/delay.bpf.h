@@ -41,13 +41,13 @@ static inline bool is_slot_over(u64 since, u64 now)
 	return saturating_sub(now, since) > SLOT_SECONDS * USEC_PER_SEC;
 }
 
-/* With so many packets in flight, the base RTT has to last for a quarter of them, within three and eight. */
+/* Of so many samples in a row the greatest counts for the base RTT: a quarter of the packets in flight, three to eight. */
 static inline void set_in_flight(struct delay *delay, u32 packets)
 {
 	delay->in_a_row = min_u32(max_u32(packets / 4, LEAST_IN_A_ROW), MOST_IN_A_ROW);
 }
 
-/* Whether the base RTT was seen in the slot before, and not yet in the present one. */
+/* Whether the base RTT was seen in the previous slot, and not yet in the current one. */
 static inline bool is_base_old(const struct delay *delay)
 {
 	return 100 * min_u64(delay->slots[0], MAX_TICKS) > OLD * min_u64(delay->slots[1], MAX_TICKS);
@@ -110,7 +110,7 @@ static inline u64 standing(const struct delay *delay)
 	return max_u64(min_u64(base_rtt(delay), MAX_TICKS) / BASE_PART, MOST_NOISE);
 }
 
-/* The least queueing delay of a round that ends slow start. */
+/* The minimum queueing delay of a round that ends slow start. */
 static inline u64 slow_start_limit(const struct delay *delay)
 {
 	return clamp_u64(base_rtt(delay) / 8, TICKS(4000), TICKS(16000));

@@ -19,7 +19,7 @@ enum {
 };
 #define MIN_TRIGGER ((1ULL << LOSS_SHIFT) / 100000)
 
-/* An experiment under way. */
+/* A running experiment. */
 struct trial {
 	u64 from;                       /* NEVER: there is none */
 	struct counts counts;

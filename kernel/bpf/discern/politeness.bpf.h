@@ -139,7 +139,7 @@ static inline void judge_test(struct politeness *politeness, const struct view *
 	test->at = NEVER;
 	bool has_fallen = 100 * after.in_flight <= EFFECTIVE * test->load.in_flight;
 	if (!has_fallen || !is_filled(view->round, CLEAR_TENTHS, window->cwnd)) {
-		/* Pauses of the application and a window that is not used say nothing: nothing is learnt, and nothing is lost. */
+		/* Pauses of the application and an unused window are no evidence: nothing is learnt, and nothing is lost. */
 		bool kept = has_kept_rate(test, view);
 
 		if (!has_fallen || !kept)

@@ -70,7 +70,7 @@ static inline void clear_seen(struct seen *seen)
 	seen->in_flight.least = seen->queueing.least = NO_SAMPLE;
 }
 
-/* The round that was so many rounds ago. */
+/* The round that was `age` rounds ago. */
 static inline const struct seen *seen_at(const struct round *round, u32 age)
 {
 	return &round->seen[(round->newest + age) % SEEN];
@@ -107,7 +107,7 @@ static inline void add_in_flight(struct round *round, u32 packets, u64 now)
 	round->used[0] = max_u32(round->used[0], packets);
 }
 
-/* Most packets in flight of the last one or two seconds. */
+/* Maximum packets in flight of the last one or two seconds. */
 static inline u32 used(const struct round *round)
 {
 	return max_u32(round->used[0], round->used[1]);
@@ -146,7 +146,7 @@ static inline void begin_round(struct round *round, u64 now)
 	round->counts.packets = round->counts.lost = 0;
 }
 
-/* Most packets in flight in the latest three rounds. */
+/* Maximum packets in flight in the latest three rounds. */
 static inline u32 most_in_flight(const struct round *round)
 {
 	return max_u32(max_u32(seen_at(round, 0)->in_flight.most, seen_at(round, 1)->in_flight.most),

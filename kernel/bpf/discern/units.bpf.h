@@ -6,7 +6,7 @@
  * - Delays and RTTs: ticks of a sixteenth of a microsecond. In these b/16, b/8 and 3b/2 of whole microseconds are exact.
  * - Points in time: microseconds of tcp_mstamp. NEVER is later than all of them.
  * - Parts of a window: 10^-5 (ONE), so that 0.7 and 0.85 are exact.
- * - Counts of packets: 2^-8 packets (COUNT). Loss rates: 2^-32. Delivery rates: 2^-16 packets a second.
+ * - Counts of packets: 2^-8 packets (COUNT). Loss rates: 2^-32. Delivery rates: 2^-16 packets per second.
  *
  * Each product has at most 63 bits, for windows up to 2^20 packets and RTTs up to 268 s.
  */

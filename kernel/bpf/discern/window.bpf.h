@@ -29,7 +29,7 @@ struct epoch {
 	u64 w_est;              /* the Reno-friendly window */
 };
 
-/* What undo returns to. */
+/* The state that undo restores. */
 struct prior {
 	u64 cwnd, ssthresh, w_max;
 	struct epoch epoch;
@@ -87,14 +87,14 @@ static inline void aim_at(struct window *window, u64 cwnd)
 	window->epoch.start = NEVER;
 }
 
-/* A reduction was for nothing: this window at least, and CUBIC's curve from there. */
+/* A reduction was unnecessary: at least this window, and CUBIC's curve from there. */
 static inline void restore(struct window *window, u64 cwnd)
 {
 	window->cwnd = max_u64(window->cwnd, min_u64(cwnd, window->clamp));
 	aim_at(window, cwnd);
 }
 
-/* A reduction was for nothing: grows from this window on, without history. */
+/* A reduction was unnecessary: grows from this window on, without history. */
 static inline void give_back(struct window *window, u64 cwnd)
 {
 	window->proved = cwnd;

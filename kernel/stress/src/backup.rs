@@ -1,18 +1,18 @@
-//! An idle backup on the running kernel: what the window of the subflow that carries the data does.
+//! An idle backup on the running kernel: its effect on the window of the subflow that carries the data.
 
 use crate::network::Host;
 use crate::trial::{Paths, wait_until};
 
-/// Bytes over both subflows, and then over the first alone.
+/// Bytes over both subflows, and then over only the first.
 const BYTES: u64 = 8_000_000;
-/// Payload of a full packet here, bytes.
+/// Payload of a full packet in these tests, bytes.
 const PACKET: u64 = 1428;
-/// So fast that this takes seconds; the queue holds all that a window here can be, so that nothing is lost.
+/// Fast enough for the test to take only seconds; the queue holds any window of the test, so that nothing is lost.
 const QUEUE: &str = "tbf rate 100mbit burst 10k latency 5s";
-/// More than any retransmission timeout here, milliseconds.
+/// Longer than any retransmission timeout of the test, milliseconds.
 const IDLE_MS: u64 = 1_000;
 
-/// What a subflow was, as `ss` prints it.
+/// The state of a subflow, as `ss` prints it.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     /// Packets.
@@ -22,11 +22,11 @@ struct Seen {
     lastsnd: u64,
 }
 
-/// Growth of the first subflow's window in congestion avoidance, in relation to Reno's, whose square grows by twice the packets
-/// sent; with a second one that was used, has become a backup, and is idle.
+/// Growth of the first subflow's window in congestion avoidance relative to Reno's, whose square grows by twice the
+/// packets sent. A second subflow was used, has become a backup, and is idle.
 ///
 /// # Errors
-/// What a command said, or that the backup has sent.
+/// The message of a failed command, or that the backup has sent.
 pub fn growth_beside_backup(congestion: &str) -> Result<f64, String> {
     let mut paths = Paths::new(2)?;
     for link in 0..2 {
@@ -38,7 +38,7 @@ pub fn growth_beside_backup(congestion: &str) -> Result<f64, String> {
     if !wait_until(|| seen(&paths, 1).is_ok_and(|seen| seen.lastsnd > IDLE_MS)) {
         return Err("the backup is not idle".to_owned());
     }
-    // The first subflow was idle, too: what it sends first restarts its window.
+    // The first subflow was idle, too: its first data restarts its window.
     paths.send(&mut connection, BYTES / 8)?;
     let [before, backup] = [seen(&paths, 0)?, seen(&paths, 1)?];
     paths.send(&mut connection, BYTES)?;

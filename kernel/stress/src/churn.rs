@@ -1,4 +1,4 @@
-//! Threads that disturb: endpoints that come and go, links that change, programs that are unloaded while in use.
+//! Disturbing threads: they add and remove endpoints, change links, and unload programs in use.
 
 use crate::network::{Host, Network};
 use kernel::Program;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use units::RngStream;
 
-/// What all threads of a run share: when to stop, and what has happened.
+/// The state that all threads of a run share: the stop flag and counters.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Set once.
@@ -17,7 +17,7 @@ pub struct Shared {
     pub refused: AtomicU64,
     /// Switches of the algorithm of an open connection.
     pub switches: AtomicU64,
-    /// Endpoints taken away and added again.
+    /// Endpoints removed and added again.
     pub endpoint_changes: AtomicU64,
     /// Programs unloaded and loaded again.
     pub reloads: AtomicU64,
@@ -26,7 +26,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Whether the threads shall end.
+    /// Whether the threads should end.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -43,12 +43,13 @@ impl Shared {
     }
 }
 
-/// Counts one more.
+/// Increments a counter.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes an endpoint away or adds it again, five times a second, never the first link's, until so many changes are made.
+/// Removes an endpoint or adds it again, five times per second, until `changes` changes are made. Never the first
+/// link's.
 pub fn endpoints(network: &Network, shared: &Shared, mut rng: RngStream, changes: u64) {
     let mut present = vec![true; network.links()];
     while !shared.stopped() && shared.endpoint_changes.load(Ordering::Relaxed) < changes {
@@ -62,7 +63,7 @@ pub fn endpoints(network: &Network, shared: &Shared, mut rng: RngStream, changes
     }
 }
 
-/// Unloads one program after another while connections have it, and loads it again.
+/// Unloads one program after another while connections use it, and loads it again.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -80,8 +81,8 @@ pub fn programs(programs: &[&'static Program], shared: &Shared, interval: Durati
     Ok(())
 }
 
-/// Draws each link's rate, delay, loss and reordering anew every few seconds. Every other time a link is limited at the
-/// client's own device too, by a bucket of 30 kB. A kernel without netem limits rates only.
+/// Draws each link's rate, delay, loss and reordering again every few seconds. Every other time a link is also limited
+/// at the client's own device, by a bucket of 30 kB. A kernel without netem limits rates only.
 ///
 /// # Errors
 /// If `tc` fails.
@@ -100,7 +101,8 @@ pub fn links(network: &Network, shared: &Shared, mut rng: RngStream) -> Result<(
     Ok(())
 }
 
-/// Limits a link towards the server; with netem it delays, loses and reorders there, and acknowledgements on their way.
+/// Limits a link towards the server. With netem it also delays, loses and reorders data, and acknowledgements on the
+/// reverse path.
 fn limit(network: &Network, link: usize, has_netem: bool, rng: &mut RngStream) -> Result<(), String> {
     let (rate, kilobytes, delay) = (1 + rng.below(40), 10 + rng.below(120), 1 + rng.below(30));
     let tbf = format!("tbf rate {rate}mbit burst 20kb limit {kilobytes}kb");

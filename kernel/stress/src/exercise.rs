@@ -1,4 +1,5 @@
-//! What calls the hooks of a program: a queue that overflows, a timeout that the path's delay causes, and an idle pause.
+//! Situations that call the hooks of a program: an overflowing queue, a timeout because of the path's delay, and an
+//! idle pause.
 //!
 //! The links are shaped by `tbf` only, which every kernel of the matrix has.
 
@@ -11,22 +12,22 @@ use std::time::{Duration, Instant};
 
 /// A short queue that slow start overflows.
 const LOSING: &str = "tbf rate 20mbit burst 20kb limit 30kb";
-/// A long queue, so slow that a packet's acknowledgement comes after Linux's least timeout of 200 ms.
+/// A long queue, so slow that a packet's acknowledgement arrives after Linux's minimum timeout of 200 ms.
 const SLOW: &str = "tbf rate 20kbit burst 2kb limit 1mb";
 /// Counters of `/proc/net/netstat` that grow when a reduction turns out to have been unnecessary.
 const UNDONE: [&str; 4] = ["TCPLossUndo", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"];
 
-/// After this time of a round nothing will be undone: what waits in the slow queue has left it.
+/// The time of a round after which nothing will be undone: the slow queue has drained.
 const ROUND: Duration = Duration::from_secs(30);
 /// Single packets of a round, each after an idle pause.
 const PAUSES: usize = 20;
 
-/// Lets a connection lose packets, time out, find the timeout unnecessary, and fall idle, again and again until each of these hooks
-/// was called at least once; they are those of the registration `id`, and returned. Which reduction is undone is not in our hand: a
-/// busy machine's timeout may come before the window was reduced.
+/// Makes a connection lose packets, time out, find the timeout unnecessary, and become idle, repeatedly until each hook
+/// of the registration `id` was called at least once. Returns these hooks. It cannot be controlled which reduction is
+/// undone: on a busy machine the timeout may occur before the window was reduced.
 ///
 /// # Errors
-/// What a command said, or what did not come about.
+/// The message of a failed command, or the event that did not occur.
 pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Vec<Hook>, String> {
     let start = Instant::now();
     let are_called = || kernel::hooks(id).iter().all(|hook| hook.calls > 0);
@@ -42,7 +43,7 @@ pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Ve
     Ok(kernel::hooks(id))
 }
 
-/// A loss, a timeout that was unnecessary, and what follows. If nothing is undone, the next round tries again.
+/// A loss, an unnecessary timeout, and its undo. If nothing is undone, the next round tries again.
 fn round(paths: &mut Paths, connection: &mut Connection) -> Result<(), String> {
     shape(&paths.network, "replace", LOSING)?;
     paths.send(connection, 2_000_000)?;

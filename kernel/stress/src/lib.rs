@@ -1,6 +1,6 @@
 //! Stress on the kernel's congestion control programs: MPTCP connections in network namespaces, over links that lose and
-//! reorder, whose subflows come and go, whose algorithm is switched and unloaded meanwhile; and what is left of them in the
-//! kernel afterwards. For tests, benchmarks and the virtual machines of `cargo xtask kernel-matrix`.
+//! reorder packets. Their subflows come and go, and their algorithm is switched and unloaded while they run. Afterwards
+//! the kernel is checked for leftovers. For tests, benchmarks and the virtual machines of `cargo xtask kernel-matrix`.
 
 pub mod backup;
 pub mod churn;

@@ -1,4 +1,5 @@
-//! `ropewalk-stress`: what the virtual machines of `cargo xtask kernel-matrix` run, and what a person runs by hand.
+//! `ropewalk-stress`: the program that the virtual machines of `cargo xtask kernel-matrix` run. It can also be run by
+//! hand.
 
 use kernel::{PROGRAMS, Program};
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One line a program: `trial NAME: ...`; whether all went well.
+/// One line per program: `trial NAME: ...`. Returns whether all succeeded.
 fn trial(names: &[&str]) -> Result<bool, String> {
     let chosen: Vec<&'static Program> = match names {
         [] => PROGRAMS.iter().collect(),

@@ -2,7 +2,7 @@
 //!
 //! Link `i` is the client's device `up` + i, to the router, and the router's device `down` + i, to the server. Addresses:
 //! the client's 10.77.i.1, the router's 10.77.i.2 and 10.78.i.1, the server's 10.78.i.2; the server answers at [`SERVER`],
-//! which every link leads to. A packet keeps to the link whose client address it has, in both directions.
+//! which every link leads to. A packet uses the link whose client address it has, in both directions.
 
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
@@ -16,10 +16,10 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 /// The port of its sink.
 pub const PORT: u16 = 5001;
 
-/// Networks of this process, for their names.
+/// Number of networks that this process has made, for their names.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Which host of a [`Network`].
+/// A host of a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
     /// Sends.
@@ -38,10 +38,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the hosts with up to 200 links, each of which is an MPTCP endpoint of the client.
+    /// Creates the hosts with up to 200 links, each of which is an MPTCP endpoint of the client.
     ///
     /// # Errors
-    /// What `ip` said, for example without root.
+    /// The message of `ip`, for example without root.
     pub fn new(links: usize) -> Result<Self, String> {
         let name = format!("rw-stress-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let network = Self { name, links };
@@ -81,15 +81,15 @@ impl Network {
     /// Runs a command line, split at blanks, in a host.
     ///
     /// # Errors
-    /// The command line and what it said.
+    /// The command line and its message.
     pub fn run(&self, host: Host, line: &str) -> Result<String, String> {
         run(&format!("ip netns exec {} {line}", self.namespace(host)))
     }
 
-    /// Runs `ip` in a host: as [`Network::run`], with a process less.
+    /// Runs `ip` in a host: as [`Network::run`], with one process fewer.
     ///
     /// # Errors
-    /// The command line and what it said.
+    /// The command line and its message.
     pub fn ip(&self, host: Host, arguments: &str) -> Result<String, String> {
         run(&format!("ip -n {} {arguments}", self.namespace(host)))
     }
@@ -97,7 +97,7 @@ impl Network {
     /// Runs `tc` in a host.
     ///
     /// # Errors
-    /// The command line and what it said.
+    /// The command line and its message.
     pub fn tc(&self, host: Host, arguments: &str) -> Result<String, String> {
         run(&format!("tc -n {} {arguments}", self.namespace(host)))
     }
@@ -105,7 +105,7 @@ impl Network {
     /// Moves this thread into a host.
     ///
     /// # Errors
-    /// If this is not root, or the host has gone.
+    /// If this is not root, or the host no longer exists.
     pub fn enter(&self, host: Host) -> Result<(), String> {
         enter(&self.namespace(host))
     }
@@ -166,19 +166,19 @@ impl Network {
         self.add_endpoint(i)
     }
 
-    /// Makes the client's address on a link an MPTCP endpoint: connections join by it.
+    /// Makes the client's address on a link an MPTCP endpoint: connections join with it.
     ///
     /// # Errors
-    /// If it is one.
+    /// If it already is one.
     pub fn add_endpoint(&self, link: usize) -> Result<(), String> {
         let id = link + 1;
         self.ip(Host::Client, &format!("mptcp endpoint add 10.77.{link}.1 id {id} dev up{link} subflow")).map(drop)
     }
 
-    /// Takes the endpoint away: its subflows close.
+    /// Removes the endpoint: its subflows close.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not an endpoint.
     pub fn delete_endpoint(&self, link: usize) -> Result<(), String> {
         self.ip(Host::Client, &format!("mptcp endpoint delete id {}", link + 1)).map(drop)
     }

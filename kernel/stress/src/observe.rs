@@ -1,4 +1,4 @@
-//! What the kernel says and holds: its log, and the programs and sockets that are left.
+//! Observation of the kernel: its log, and the programs and sockets that it still holds.
 
 use crate::network::{Host, Network};
 use kernel::Program;
@@ -11,11 +11,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// What the kernel's log says when something is wrong in the kernel, rather than with a device or a slow machine.
+/// Texts in the kernel's log that show a fault of the kernel, rather than of a device or a slow machine.
 const MARKS: [&str; 6] =
     ["WARNING: ", "BUG: ", "Oops", "refcount_t: ", "unregister_netdevice: waiting", "general protection"];
 
-/// Where Linux warns of a window of 0 or less: what a kernel has that [leaves programs out](kernel::leaves_programs_out).
+/// The place of Linux's warning about a window of 0 or less, which occurs on a kernel that [leaves programs
+/// out](kernel::leaves_programs_out).
 const LEFT_OUT_MARK: &str = "include/net/tcp.h:";
 
 /// The kernel's log from a point in time on.
@@ -27,7 +28,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Reads what comes from now on.
+    /// Opens the log for records from now on.
     ///
     /// # Errors
     /// If `/dev/kmsg` cannot be read.
@@ -39,7 +40,7 @@ impl KernelLog {
         Ok(Self { file, leaves_out: kernel::leaves_programs_out() })
     }
 
-    /// Warnings and faults of the kernel since the last call, without those that it has because it leaves programs out.
+    /// Warnings and faults of the kernel since the last call, without those caused by leaving programs out.
     pub fn findings(&mut self) -> Vec<String> {
         let mut findings = Vec::new();
         let mut record = [0; 8192];
@@ -58,14 +59,15 @@ impl KernelLog {
     }
 }
 
-/// The first line of a record `PRIORITY,SEQUENCE,TIME,FLAGS;TEXT` that tells of something wrong.
+/// The first line of a record `PRIORITY,SEQUENCE,TIME,FLAGS;TEXT` that reports a fault.
 fn finding(record: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
     let line = text.lines().next()?;
     MARKS.iter().any(|mark| line.contains(mark)).then(|| line.to_owned())
 }
 
-/// While it lives, the kernel counts the calls of eBPF functions, and their time. There is one at a time on a machine.
+/// While this exists, the kernel counts the calls of eBPF functions, and their time. There is one at a time on a
+/// machine.
 #[derive(Debug)]
 pub struct Stats {
     /// The setting, locked.
@@ -76,7 +78,7 @@ pub struct Stats {
 impl Stats {
     const SETTING: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-    /// Begins to count, as soon as no other process does.
+    /// Begins to count, as soon as no other process counts.
     ///
     /// # Errors
     /// Without root, or on a kernel that does not count.
@@ -98,7 +100,7 @@ impl Drop for Stats {
     }
 }
 
-/// What the kernel holds of programs: ids of their registrations and of their functions.
+/// The parts of programs that the kernel holds: ids of their registrations and of their functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     maps: Vec<u32>,
@@ -106,7 +108,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// What is held of these programs, also of earlier registrations.
+    /// The held parts of these programs, also of earlier registrations.
     #[must_use]
     pub fn of(programs: &[&Program]) -> Self {
         let is_ours = |name: &str| programs.iter().any(|program| program.kernel_name == name);
@@ -118,14 +120,14 @@ impl Held {
         Self { maps: maps.map(|info| info.id).collect(), functions: functions.map(|info| info.id).collect() }
     }
 
-    /// What is in this one and not in `other`.
+    /// The ids in this one that are not in `other`.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let rest = |ids: &[u32], others: &[u32]| ids.iter().filter(|id| !others.contains(id)).copied().collect();
         Self { maps: rest(&self.maps, &other.maps), functions: rest(&self.functions, &other.functions) }
     }
 
-    /// What is in both.
+    /// The ids in both.
     #[must_use]
     pub fn among(&self, other: &Self) -> Self {
         self.without(&self.without(other))
@@ -138,7 +140,7 @@ impl Held {
     }
 }
 
-/// The program that a function belongs to: the function's name opens with the program's, without the prefix.
+/// The program that a function belongs to: the function's name begins with the program's, without the prefix.
 fn owner(function: &str) -> Option<&'static str> {
     let names = kernel::PROGRAMS.iter().map(|program| program.kernel_name);
     let opens = |name: &&str| {
@@ -154,15 +156,15 @@ fn owner(function: &str) -> Option<&'static str> {
 pub struct Runs(BTreeMap<u32, [u64; 2]>);
 
 impl Runs {
-    /// Until now.
+    /// The counts until now.
     #[must_use]
     pub fn until_now() -> Self {
         let functions = ProgInfoIter::default().filter(|info| info.ty == ProgramType::StructOps);
         Self(functions.map(|info| (info.id, [info.run_cnt, info.run_time_ns])).collect())
     }
 
-    /// Calls of the function that has been called most since `earlier`, which is called once an acknowledgement, and the time of
-    /// all functions in nanoseconds.
+    /// Calls of the most-called function since `earlier`, which is called once per acknowledgement, and the time of all
+    /// functions in nanoseconds.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> [u64; 2] {
         let before = |id| earlier.0.get(id).copied().unwrap_or_default();
@@ -171,7 +173,7 @@ impl Runs {
     }
 }
 
-/// Sockets of TCP and MPTCP that a host has, by `/proc/net/protocols`; those in TIME-WAIT do not count.
+/// Number of TCP and MPTCP sockets of a host, by `/proc/net/protocols`, without those in TIME-WAIT.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -185,7 +187,7 @@ pub fn sockets(network: &Network, host: Host) -> Result<u64, String> {
     Ok(table.lines().filter_map(count).sum())
 }
 
-/// The sockets of TCP and MPTCP that a host has, as `ss` prints them, with their timers; or why it cannot.
+/// The TCP and MPTCP sockets of a host, as `ss` prints them, with their timers; or why it cannot.
 #[must_use]
 pub fn list_sockets(network: &Network, host: Host) -> String {
     ["ss -Htianeo", "ss -HManie"].map(|line| network.run(host, line).unwrap_or_else(|error| error)).concat()

@@ -1,5 +1,6 @@
-//! Whether programs that were used hard and unloaded while in use leave anything behind: a given number of joins and leaves
-//! of subflows under two long connections at once, and of short connections beside them, for each program.
+//! Checks whether programs that were used heavily and unloaded while in use leave anything behind. Each program gets a
+//! given number of subflow joins and removals on two simultaneous long connections, and of short connections at the
+//! same time.
 
 use crate::churn::{self, Shared, count};
 use crate::network::{Host, Network};
@@ -17,26 +18,26 @@ const LONG: u64 = 2;
 /// Links of a network.
 const LINKS: usize = 3;
 
-/// How much of each, for each program.
+/// The load for each program.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Endpoints taken away or added, five a second.
+    /// Endpoints removed or added, five per second.
     pub endpoint_changes: u64,
     /// Short connections, one after the other.
     pub short_connections: u64,
 }
 
-/// What happened, and what is left.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// For each program: joins of subflows, connections, megabytes.
     pub rows: Vec<String>,
-    /// What should not be: none if all is well.
+    /// Problems; empty if there are none.
     pub findings: Vec<String>,
 }
 
-/// Loads the programs, uses all at the same time, each in a network of its own, unloads them while they are in use, closes,
-/// and looks what is left.
+/// Loads the programs, uses all at the same time, each in its own network, unloads them while they are in use, closes
+/// the connections, and checks for leftovers.
 ///
 /// # Errors
 /// If something cannot be set up or loaded.
@@ -63,7 +64,7 @@ pub fn run(programs: &[&'static Program], load: Load) -> Result<Remains, String>
         remains.rows.push(format!("{name}: {row}"));
         remains.findings.extend(finding.map(|finding| format!("{name}: {finding}")));
     }
-    // Ids are not given twice: what is loaded since then has others.
+    // Ids are not reused: programs loaded since then have others.
     let left = || held.among(&Held::of(programs));
     if !wait_until(|| left().is_empty()) {
         remains.findings.push(format!("the kernel still holds {:?}", left()));
@@ -121,7 +122,7 @@ fn use_one(name: &'static str, load: Load) -> Result<Used, String> {
 }
 
 impl Used {
-    /// Closes the connections; what happened, and what is left.
+    /// Closes the connections; returns the summary, and a problem if there is one.
     fn close(self) -> Result<(String, Option<String>), String> {
         let before = self.sink.bytes();
         let continued = wait_until(|| self.sink.bytes() > before);

@@ -1,5 +1,6 @@
-//! Everything at once for a given time: connections long and short, over MPTCP and plain TCP, with algorithms that are
-//! switched in the middle and unloaded while in use, over links that change, lose and reorder and whose endpoints come and go.
+//! All disturbances at once for a given time. Connections are long and short, over MPTCP and plain TCP, and their
+//! algorithms are switched and unloaded while in use. The links change, lose and reorder packets, and their endpoints
+//! come and go.
 
 use crate::churn::{self, Shared, count};
 use crate::network::{Host, Network};
@@ -13,39 +14,39 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::RngStream;
 
-/// Connections that send as much as they can for some seconds, at any time.
+/// Number of connections at any time that send as much as they can for some seconds.
 const LONG: u64 = 3;
-/// Threads that open a short connection after the other.
+/// Threads that open one short connection after another.
 const SHORT: u64 = 2;
 /// Links of the network.
 const LINKS: usize = 3;
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Soak {
     /// Programs that are loaded, used, and unloaded while in use.
     pub programs: Vec<&'static Program>,
-    /// Algorithms of the kernel itself that connections draw too.
+    /// The kernel's own algorithms that connections also draw.
     pub own: Vec<String>,
-    /// How long.
+    /// The duration.
     pub span: Duration,
-    /// Of all that is drawn.
+    /// The seed of all random choices.
     pub seed: u64,
     /// Time from one unloading to the next.
     pub reload_interval: Duration,
 }
 
-/// What there was and what is left.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Counters, with their names.
     pub counters: Vec<(&'static str, u64)>,
-    /// Warnings of the kernel, and what was left behind: none if all is well.
+    /// Warnings of the kernel, and leftovers; empty if there are none.
     pub findings: Vec<String>,
 }
 
 impl Soak {
-    /// Runs it, and tells `progress` about every ten seconds.
+    /// Runs it, and calls `progress` about every ten seconds.
     ///
     /// # Errors
     /// If it cannot be set up, or a thread failed.
@@ -153,7 +154,8 @@ impl Sender {
         self.names[usize::try_from(self.rng.below(self.names.len() as u64)).expect("an index")].clone()
     }
 
-    /// A connection, of which one in five is plain TCP. A program may just be unloaded, a handshake may be lost.
+    /// Opens a connection; one in five is plain TCP. It fails if a program is just being unloaded, or a handshake is
+    /// lost.
     fn open(&mut self) -> Option<Connection> {
         let kind = if self.rng.chance(0.2) { Kind::Tcp } else { Kind::Mptcp };
         let name = self.draw();

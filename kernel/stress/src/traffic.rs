@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a socket's call waits before its thread looks whether it shall stop.
+/// Maximum time of a socket's call before its thread checks whether to stop.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a handshake may take.
+/// Maximum time of a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// The server's sink: accepts, and reads until each connection's end.
@@ -24,7 +24,7 @@ pub struct Sink {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a sink has seen.
+/// The counters of a sink.
 #[derive(Debug, Default)]
 struct Counters {
     bytes: AtomicU64,
@@ -70,10 +70,11 @@ impl Sink {
         self.counters.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends it after the connections that the client has closed, and waits until no socket of either host is left.
+    /// Ends the sink after the connections that the client has closed, and waits until no socket of either host is
+    /// left.
     ///
-    /// The sink reads all that is still to come: if it closed before, the client would probe a closed window, at intervals that
-    /// double, for minutes. So would a client whose network is removed before its sockets have gone.
+    /// The sink reads all remaining data: if it closed earlier, the client would probe a closed window for minutes, at
+    /// doubling intervals. So would a client whose network is removed before its sockets are closed.
     ///
     /// # Errors
     /// The sockets that are left.
@@ -140,7 +141,7 @@ fn is_timeout(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Which protocol a connection asks for.
+/// The protocol that a connection asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Multipath TCP.
@@ -179,10 +180,10 @@ impl Connection {
         Ok(Self { stream: socket.into() })
     }
 
-    /// The congestion control that it has.
+    /// The connection's congestion control.
     ///
     /// # Errors
-    /// If the connection has no socket any more.
+    /// If the connection no longer has a socket.
     pub fn congestion(&self) -> Result<String, String> {
         let name = SockRef::from(&self.stream).tcp_congestion().map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
@@ -197,12 +198,12 @@ impl Connection {
         socket.set_tcp_congestion(congestion.as_bytes()).map_err(|error| format!("{congestion}: {error}"))
     }
 
-    /// Ends with a reset instead of all that is still to be sent.
+    /// Makes the connection end with a reset instead of sending its remaining data.
     pub fn reset_on_close(&self) {
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
     }
 
-    /// Sends bytes; less if it shall stop, or the connection broke. Returns how many it sent.
+    /// Sends bytes; fewer if `stop` returns true or the connection breaks. Returns the number of bytes sent.
     pub fn send(&mut self, bytes: u64, stop: &dyn Fn() -> bool) -> u64 {
         let buffer = vec![0; 1 << 17];
         let mut sent = 0;

@@ -1,5 +1,5 @@
-//! One program from loading to unloading: does it load, carry, couple, is each of its hooks called, and does it leave nothing
-//! behind?
+//! One program from loading to unloading: whether it loads, carries data and couples, whether each of its hooks is
+//! called, and whether it leaves nothing behind.
 
 use crate::exercise;
 use crate::network::{Host, Network};
@@ -10,37 +10,38 @@ use std::time::{Duration, Instant};
 
 /// Bytes that a trial sends.
 const BYTES: u64 = 8_000_000;
-/// Payload of a full packet here, bytes.
+/// Payload of a full packet in these tests, bytes.
 pub(crate) const PACKET: u64 = 1428;
-/// Slow-start threshold from the start, packets: so that all growth is congestion avoidance's.
+/// Slow-start threshold from the start, packets, so that all growth is that of congestion avoidance.
 const SSTHRESH: u64 = 10;
-/// Programs whose two equal subflows grow by a quarter of Reno's; the limit is in the middle between 1/4 and 1.
+/// Programs whose two equal subflows grow by a quarter of Reno's growth; the limit is in the middle between 1/4 and 1.
 const QUARTER: [&str; 3] = ["lia", "olia", "balia"];
-/// The program that is Reno where no ECN was negotiated.
+/// The program that becomes Reno if ECN was not negotiated.
 const NEEDS_ECN: &str = "dctcp";
 const GREATEST_GROWTH: f64 = 0.5;
-/// After this time a condition has failed.
+/// Time after which a condition has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a trial saw.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Outcome {
     /// Bytes that arrived.
     pub carried: u64,
-    /// Windows of the subflows at the end, packets; none where the kernel has no netem, since they then say nothing.
+    /// Windows of the subflows at the end, packets; empty if the kernel has no netem, because they are meaningless
+    /// then.
     pub windows: Vec<u64>,
-    /// The limit that [`Outcome::growth`] has to keep.
+    /// The upper limit of [`Outcome::growth`].
     pub greatest_growth: Option<f64>,
     /// The program's hooks with their calls; each has to be called.
     pub hooks: Vec<Hook>,
-    /// Whether everything went when it was unloaded and the connection closed.
+    /// Whether nothing was left after the program was unloaded and the connection closed.
     pub unloaded: bool,
-    /// Warnings of the kernel meanwhile.
+    /// Warnings of the kernel during the trial.
     pub log: Vec<String>,
 }
 
 impl Outcome {
-    /// Growth of the windows in congestion avoidance, in relation to uncoupled Reno's, whose square is twice the packets
+    /// Growth of the windows in congestion avoidance relative to uncoupled Reno's, whose square is twice the packets
     /// sent. Two equal subflows coupled by LIA, OLIA or BALIA have a quarter. `None` if there are not two subflows.
     #[must_use]
     pub fn growth(&self) -> Option<f64> {
@@ -48,7 +49,7 @@ impl Outcome {
         (self.windows.len() == 2).then(|| squares as f64 / (2.0 * (self.carried / PACKET) as f64))
     }
 
-    /// In one line.
+    /// The result in one line.
     ///
     /// # Errors
     /// What went wrong, in one line.
@@ -73,11 +74,11 @@ impl Outcome {
     }
 }
 
-/// Loads a program, sends over two subflows of 20 ms each (where the kernel has netem), lets [these](exercise) lose packets,
-/// time out and fall idle, unloads it while it is in use, and closes.
+/// Loads a program and sends over two subflows of 20 ms each (if the kernel has netem). Then makes them lose packets,
+/// time out and become idle ([`exercise`]), unloads the program while it is in use, and closes.
 ///
 /// # Errors
-/// What failed first: loading, with the kernel's words, or the connection.
+/// The first failure: of loading, with the kernel's message, or of the connection.
 pub fn run(program: &'static Program) -> Result<Outcome, String> {
     let mut log = KernelLog::from_now()?;
     let _stats = Stats::enable()?;
@@ -96,8 +97,8 @@ pub fn run(program: &'static Program) -> Result<Outcome, String> {
 
 type Carried = (Paths, Connection, Vec<u64>, Vec<Hook>);
 
-/// A connection that has sent all, with the windows of its subflows (none where the kernel has no netem), and the hooks that
-/// were called after it lost packets, timed out and was idle.
+/// A connection that has sent all its data, with the windows of its subflows (none if the kernel has no netem), and the
+/// hooks that were called after it lost packets, timed out and was idle.
 fn carry(loaded: &Loaded) -> Result<Carried, String> {
     let mut paths = Paths::new(2)?;
     let delay = |link| format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
@@ -109,8 +110,8 @@ fn carry(loaded: &Loaded) -> Result<Carried, String> {
     Ok((paths, connection, windows, hooks))
 }
 
-/// A connection with the program. One that needs ECN takes over from Reno: its own SYN claims to be ECN-capable, which a
-/// listener with another algorithm answers by refusing ECN, and then the program becomes Reno.
+/// Opens a connection with the program. A program that needs ECN takes over from Reno, because its own SYN claims to be
+/// ECN-capable: a listener with another algorithm refuses ECN, and then the program becomes Reno.
 fn open(paths: &mut Paths, program: &Program) -> Result<Connection, String> {
     if program.name != NEEDS_ECN {
         return paths.open(program.kernel_name);
@@ -130,10 +131,10 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Makes it with so many links.
+    /// Makes a network with `links` links.
     ///
     /// # Errors
-    /// What a command or a socket said.
+    /// The message of a command or a socket.
     pub fn new(links: usize) -> Result<Self, String> {
         let network = Network::new(links)?;
         let sink = Sink::start(&network)?;
@@ -142,7 +143,7 @@ impl Paths {
             network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
         }
         network.write(Host::Client, "net/ipv4/tcp_ecn", "1")?;
-        // A route's threshold counts only with this setting, and for an address that a connection has had before.
+        // A route's threshold applies only with this setting, and only to an address that has had a connection before.
         network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
         for link in 0..links {
             drop(start(&network, link, Kind::Tcp, "reno")?);
@@ -217,12 +218,12 @@ fn windows(network: &Network) -> Result<Vec<u64>, String> {
     Ok(table.split_whitespace().filter_map(|word| word.strip_prefix("cwnd:")?.parse().ok()).collect())
 }
 
-/// Whether a condition comes true in time.
+/// Whether a condition becomes true in time.
 pub fn wait_until(condition: impl FnMut() -> bool) -> bool {
     wait_within(PATIENCE, condition)
 }
 
-/// Whether a condition comes true within this time.
+/// Whether a condition becomes true within this time.
 pub(crate) fn wait_within(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while start.elapsed() < time {

@@ -2,7 +2,7 @@
 // relayed connections come in again by the device without being copied to the daemon. SYNs, fragments, packets with IP
 // options or extension headers, and all that is not in the map leave by the device, to the daemon.
 //
-// The object beside this file is built by
+// The object next to this file is built by
 //   clang -O2 -g -mcpu=v2 -target bpf -c relay.bpf.c -o relay.bpf.o && llvm-strip -g relay.bpf.o
 // with the headers of libbpf-dev (on Debian also -I/usr/include/x86_64-linux-gnu).
 #include <stddef.h>

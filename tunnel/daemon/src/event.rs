@@ -1,5 +1,5 @@
-//! Events of a running tunnel, and the causes of paths that carry no data: what the journal, `show`, the JSON and the
-//! socket's `GET /v1/events` tell.
+//! Events of a running tunnel, and the causes of paths that carry no data, as the journal, `show`, the JSON and the
+//! socket's `GET /v1/events` report them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct Event {
     pub sequence: u64,
     /// When it happened: wall clock, milliseconds since the Unix epoch.
     pub unix_ms: u64,
-    /// How much it matters.
+    /// The severity.
     pub level: EventLevel,
     /// What happened.
     pub kind: EventKind,
@@ -24,11 +24,11 @@ pub struct Event {
     pub path: Option<String>,
     /// What happened, and why: one line without the names above.
     pub message: String,
-    /// What mends it: a command, or a sentence.
+    /// The fix: a command, or a sentence.
     pub remedy: Option<String>,
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventLevel {
@@ -37,7 +37,7 @@ pub enum EventLevel {
     Info,
     /// Something does not work as configured.
     Warn,
-    /// Nothing works until somebody acts.
+    /// Nothing works until an operator acts.
     Error,
 }
 
@@ -58,9 +58,9 @@ pub enum EventKind {
     SharedKey,
     /// The first path to a peer works.
     PeerUp,
-    /// No path to a peer works any more.
+    /// No path to a peer works.
     PeerLost,
-    /// Another one of several servers carries the packets.
+    /// Another of several servers carries the packets.
     ServerMoved,
     /// The congestion policy of a peer's paths failed, and CUBIC has taken its place.
     ControllerFailed,
@@ -68,7 +68,7 @@ pub enum EventKind {
     PathUp,
     /// A path stopped working.
     PathDown,
-    /// Why a path does not work: found, or found to be another one.
+    /// The cause why a path does not work was found, or has changed.
     PathCause,
     /// A path was added: by the configuration, or by a peer.
     PathAdded,
@@ -86,22 +86,22 @@ pub enum EventKind {
     UplinkAdded,
     /// An uplink is gone.
     UplinkRemoved,
-    /// Something of this host keeps the tunnel from being used as it could be.
+    /// Something on this host limits the use of the tunnel.
     Notice,
-    /// A path has used most of its quota, or all of it; or the count begins anew.
+    /// A path has used most of its quota, or all of it; or a new quota period began.
     Quota,
-    /// What the set-up promised of this host was lost, put back, or cannot be.
+    /// A setting of `ropewalk setup` on this host was lost, restored, or cannot be restored.
     Host,
 }
 
 /// The body of `POST /v1/events`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEvent {
-    /// How much it matters.
+    /// The severity.
     pub level: EventLevel,
     /// What happened.
     pub message: String,
-    /// What mends it.
+    /// The fix.
     pub remedy: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub struct Cause {
     pub kind: CauseKind,
     /// The cause, one line.
     pub text: String,
-    /// What mends it: a command, or a sentence.
+    /// The fix: a command, or a sentence.
     pub remedy: String,
 }
 
@@ -142,13 +142,13 @@ pub enum CauseKind {
     Refused,
     /// The kernel refuses them for another reason.
     SendError,
-    /// Strict reverse path filtering drops what the peer answers.
+    /// Strict reverse path filtering drops the peer's answers.
     ReversePath,
-    /// What this end answers leaves by another uplink than the peer's datagrams come in by.
+    /// This end's answers leave by a different uplink than the one on which the peer's datagrams arrive.
     ReturnRoute,
     /// The endpoint's name has no address.
     Unresolved,
-    /// The peer answers on another path, and not on this one.
+    /// The peer answers on another path, but not on this one.
     SilentPath,
     /// The peer has never answered.
     NoHandshake,

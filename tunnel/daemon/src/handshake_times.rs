@@ -1,10 +1,11 @@
-//! The times that handshakes carry, which must grow from each to the next: a peer refuses one that is not later than the
-//! latest, so that nobody can replay it. A machine whose clock was set back, or that has none and boots in the past, would
-//! be refused until its clock is right, and may have no other way to set it than the tunnel.
+//! The times that handshakes carry. Each must be later than the one before: a peer refuses any other, so that
+//! handshakes cannot be replayed. A machine whose clock was set back, or that has none and boots in the past, would be
+//! refused until its clock is right, and may have no other way to set it than the tunnel.
 //!
-//! So a file keeps a time that no handshake has reached yet, and the daemon's next start sends none that is earlier. The
-//! file runs ahead of the clock, so that it is written seldom: twice an hour. If the clock is behind, handshakes count on
-//! from the kept time, a nanosecond each. Nothing of this is seen from outside: the time travels encrypted.
+//! So a file keeps a time that no handshake has reached yet, and after the next start the daemon sends no earlier one.
+//! The kept time is ahead of the clock, so that the file is written only twice per hour. If the clock is behind,
+//! handshakes count on from the kept time, one nanosecond each. None of this is visible from outside: the time is sent
+//! encrypted.
 
 use crate::kept_file::{Place, TwoCopies};
 use filesystem::LockedFile;
@@ -15,17 +16,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::warn;
 
-/// How far the kept time is ahead of the clock after it was written.
+/// How far the kept time is ahead of the clock after it was written, ns.
 const AHEAD: u64 = 3_600_000_000_000;
-/// How far it is ahead at least while the daemon runs.
+/// Minimum by which it is ahead while the daemon runs, ns.
 const LEAST_AHEAD: u64 = AHEAD / 2;
-/// What it gains at a start with a clock that is behind: more handshakes than a daemon ever sends, a nanosecond each.
+/// Added to the kept time at a start with a clock that is behind, ns: more handshakes than a daemon ever sends, one
+/// nanosecond each.
 const RESERVE: u64 = 1_000_000_000;
-/// A later time is none that a clock had: the year 2262.
+/// The latest time that a clock can have shown: the year 2262.
 const LATEST: u64 = i64::MAX as u64;
 /// Bytes of a copy in the file, with its header: a decimal number of at most 19 digits.
 const COPY_BYTES: usize = 64;
-/// Where a router without a lasting `/var` (OpenWrt) keeps what a restart shall not forget.
+/// The folder for persistent files on a router without a persistent `/var` (OpenWrt).
 const LASTING_FOLDER: &str = "/etc/ropewalk/state";
 
 /// The kept time of a tunnel.
@@ -44,8 +46,8 @@ pub(crate) fn file(interface: &str, state_directory: Option<PathBuf>) -> Option<
     Some(lasting.or(state_directory)?.join(format!("{interface}.handshakes")))
 }
 
-/// The time that a file keeps, nanoseconds since 1970: no clock is right that is earlier by more than the hour by which the
-/// file runs ahead. `None` if it cannot be read.
+/// The time that a file keeps, since 1970. A correct clock is behind it by at most the hour by which the file is ahead.
+/// `None` if it cannot be read.
 #[must_use]
 pub(crate) fn kept_time(path: &Path) -> Option<Duration> {
     let kept = read(&mut copies(), &File::open(path).ok()?)?;
@@ -68,8 +70,8 @@ fn read(copies: &mut TwoCopies, file: &File) -> Option<u64> {
 }
 
 impl HandshakeTimes {
-    /// Opens the file, which will be `user`'s. Without one the clock alone decides: what goes wrong is told in the log, and
-    /// is no reason not to start.
+    /// Opens the file, which will belong to `user`. Errors are logged and do not prevent the start: without a file only
+    /// the clock decides.
     pub(crate) fn open(path: &Path, user: Option<&User>, now: u64) -> Self {
         Self::try_open(path, user, now).unwrap_or_else(|error| {
             warn!("{}: {error}; after a restart with a clock that is behind, peers refuse handshakes", path.display());
@@ -97,7 +99,7 @@ impl HandshakeTimes {
         self.earliest
     }
 
-    /// Writes a later time if the clock comes near to the kept one. Called more often than that takes.
+    /// Writes a later time if the clock comes close to the kept one. To be called often enough for that.
     pub(crate) fn update(&mut self, now: u64) {
         if now.saturating_add(LEAST_AHEAD) <= self.kept || self.file.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Files in which the daemon keeps what a restart shall not forget.
+//! Files with the state of the daemon that must survive a restart.
 
 use filesystem::{Folder, LockedFile};
 use nix::unistd::User;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Bytes before the text of a copy.
 const HEADER_LEN: usize = 16;
 
-/// Where a file is kept, and whose it will be.
+/// The place of a file, and its future owner.
 #[derive(Debug)]
 pub(crate) struct Place {
     folder: Folder,
@@ -20,8 +20,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of the file at `path`, which is given to `user` if the folder is that user's: for those who look at it,
-    /// and for a daemon that starts as this user. This one goes on by the descriptor that it has.
+    /// The place of the file at `path`, which is given to `user` if the folder belongs to that user, so that the user,
+    /// and a daemon that starts as this user, can use it. The running daemon continues with its open descriptor.
     ///
     /// # Errors
     /// The folder cannot be opened.
@@ -30,20 +30,20 @@ impl Place {
         Ok(Self { folder, name, owner: user.map(|user| (user.uid.as_raw(), user.gid.as_raw())) })
     }
 
-    /// Opens or makes the file, and locks it: the file is its own lock.
+    /// Opens or creates the file, and locks it: the file is its own lock.
     ///
     /// # Errors
-    /// It cannot be opened or made, it is a link or no regular file, or another daemon writes it.
+    /// It cannot be opened or created, it is a link or not a regular file, or another daemon writes it.
     pub(crate) fn open(&self) -> io::Result<LockedFile> {
         let is_written = || io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it");
         let file = self.folder.open_locked(&self.name)?.ok_or_else(is_written)?;
-        // An earlier version let the group read it, and so lock it.
+        // An earlier version let the group read the file, and so lock it.
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         self.owner.map_or(Ok(()), |owner| self.folder.give(&file, owner))?;
         Ok(file)
     }
 
-    /// Renames a file that cannot be used to `NAME.damaged`, and makes a new one.
+    /// Renames an unusable file to `NAME.damaged`, and creates a new one.
     ///
     /// # Errors
     /// The file system's.
@@ -55,25 +55,25 @@ impl Place {
     }
 }
 
-/// A text of which the file has two copies, written in turn, so that one is whole at any time: CRC-32 of what follows 4,
-/// length 4, sequence number 8 (all little-endian), the text.
+/// A text of which the file has two copies, written in turn, so that one is complete at any time. A copy: CRC-32 of the
+/// rest 4, length 4, sequence number 8 (all little-endian), the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TwoCopies {
     /// The place of the first copy in the file.
     start: u64,
-    /// The place of a copy, bytes.
+    /// The size of a copy's place, bytes.
     len: usize,
-    /// Of the latest copy.
+    /// The sequence number of the latest copy.
     sequence: u64,
 }
 
 impl TwoCopies {
-    /// Copies of `len` bytes at most each, with their headers, from `start` on.
+    /// Two copies of at most `len` bytes each, with their headers, from `start` on.
     pub(crate) const fn new(start: u64, len: usize) -> Self {
         Self { start, len, sequence: 0 }
     }
 
-    /// The text of the later one of the copies whose checksum is right.
+    /// The text of the latest copy with a correct checksum.
     pub(crate) fn read(&mut self, file: &File) -> Option<Vec<u8>> {
         let copies = [0, 1].map(|copy| self.read_copy(file, copy));
         let (sequence, text) = copies.into_iter().flatten().max_by_key(|(sequence, _)| *sequence)?;

@@ -5,7 +5,7 @@ use seal::{KeyError, PresharedKey, PrivateKey, SystemEntropy};
 use std::io::{self, Read};
 use zeroize::Zeroizing;
 
-/// Bytes that a key is read from at most.
+/// Maximum number of bytes from which a key is read.
 const MAX_TEXT_LEN: usize = 1 << 12;
 
 /// A new private key in base64.
@@ -31,7 +31,7 @@ pub fn read(source: impl Read) -> io::Result<Zeroizing<String>> {
 /// The public key of a private key.
 ///
 /// # Errors
-/// `private` is not a key; the error repeats none of it.
+/// `private` is not a key; the error repeats nothing of it.
 pub fn pubkey(private: &str) -> Result<String, KeyError> {
     private.parse::<PrivateKey>().map(|key| key.public_key().to_string())
 }

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// Initialises the log of this process: JSON, or text lines, which have no times under journald, as that adds its own.
-/// `RUST_LOG` selects what is logged (`debug`, or `info,ropewalk_daemon=trace`); `info` is the default.
+/// Initialises the log of this process: JSON, or text lines. Under journald text lines have no times, because journald
+/// adds its own. `RUST_LOG` selects what is logged (`debug`, or `info,ropewalk_daemon=trace`); `info` is the default.
 pub fn start(json: bool) {
     let targets = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
     let filter: Targets = targets.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));

@@ -1,7 +1,7 @@
-//! IPv4 endpoints on lines that have IPv6 alone: the network translates (NAT64, RFC 6146) for addresses that have an IPv4
-//! address within a prefix of its own (RFC 6052). The prefix is found by the name `ipv4only.arpa`, asked of the line's
-//! resolvers (RFC 7050), and by router advertisements (PREF64, RFC 8781), as far as the kernel passes them on; if neither
-//! tells, by the well-known prefix, which many networks use.
+//! IPv4 endpoints on lines with only IPv6: the network translates (NAT64, RFC 6146) packets to addresses that contain
+//! an IPv4 address after the network's prefix (RFC 6052). The prefix is found by resolving `ipv4only.arpa` with the
+//! line's resolvers (RFC 7050), and in router advertisements (PREF64, RFC 8781), as far as the kernel passes them on.
+//! Otherwise the well-known prefix is used, as in many networks.
 
 mod advertised;
 mod dns;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-/// The most prefixes, and the most resolvers, of a device.
+/// Maximum number of prefixes, and of resolvers, of a device.
 const MAX_KNOWN: usize = 8;
 
-/// What is known of devices, by their names: of the whole process, as the host's network is.
+/// What is known about devices, by name. It is global to the process, as the host's network is.
 static KNOWN: Mutex<BTreeMap<String, Known>> = Mutex::new(BTreeMap::new());
 
-/// What was found of a device's network, the latest last.
+/// The prefixes and resolvers found for a device's network, the latest last.
 #[derive(Clone, Debug, Default)]
 struct Known {
     prefixes: Vec<Prefix>,
@@ -39,15 +39,15 @@ impl Known {
     }
 }
 
-/// Moves what was found to the end of what is known.
+/// Moves the entries of `found` to the end of `known`.
 fn renew<T: Copy + PartialEq>(known: &mut Vec<T>, found: &[T]) {
     known.retain(|value| !found.contains(value));
     known.extend(found);
     known.drain(..known.len().saturating_sub(MAX_KNOWN));
 }
 
-/// The addresses by which a device with IPv6 alone reaches IPv4 addresses: by each prefix that its network tells, otherwise by
-/// the well-known one. Asks the line's resolvers, which takes a second at most.
+/// The addresses by which a device with only IPv6 reaches IPv4 addresses: by each prefix that its network announces,
+/// otherwise by the well-known one. Asks the line's resolvers, which takes at most a second.
 pub(crate) fn translate(device: &str, addresses: &[SocketAddr], gateways: &[Ipv6Addr]) -> Vec<SocketAddr> {
     let resolvers = dns::resolvers(device, &Known::of(device).resolvers, gateways);
     Known::add(device, &dns::prefixes(device, &resolvers), &[]);

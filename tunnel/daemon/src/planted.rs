@@ -1,4 +1,4 @@
-//! Tests: what root opens in a folder of the daemon's user, while that user exchanges the files for links.
+//! Tests of files that root opens in a folder of the daemon's user, while that user exchanges them for links.
 
 use crate::config::{EnrolledPeer, PeersFile};
 use crate::control_plane::listen_unix;
@@ -16,14 +16,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use testing::{Reason, skip};
 
-/// Starts during which the file was exchanged. An owner that is changed by path becomes that of the target in one of ten
-/// of them at least.
+/// Number of starts during which the file is exchanged. If the owner were changed by path, the target's owner would
+/// change in at least one of ten starts.
 const DISTURBED_STARTS: usize = 300;
 /// Each test needs two processors.
 static LOCK: Mutex<()> = Mutex::new(());
 const CONTENTS: &str = "of root alone\n";
 
-/// A folder of the daemon's user, and in the folder above it a file of root's.
+/// A folder of the daemon's user, and in its parent folder a file of root.
 struct Site {
     parent: PathBuf,
     user: User,
@@ -60,7 +60,7 @@ impl Site {
         self.parent.join("state").join(name)
     }
 
-    /// Exchanges the file and the link without a pause. Where there is no file, it plants a link.
+    /// Exchanges the file and the link without a pause. If there is no file, plants a link.
     fn exchange(&self, file: &Path) {
         while !self.has_ended.load(Relaxed) {
             match renameat2(AT_FDCWD, &self.file("link"), AT_FDCWD, file, RenameFlags::RENAME_EXCHANGE) {
@@ -72,7 +72,7 @@ impl Site {
         }
     }
 
-    /// Starts often while somebody exchanges `opened` for a link, and then once undisturbed, which leaves `file`.
+    /// Starts often while `opened` is exchanged for a link, and then once undisturbed, which leaves `file`.
     fn attack(&self, opened: &Path, file: &Path, mut start: impl FnMut()) {
         thread::scope(|scope| {
             let _end = EndOnDrop(&self.has_ended);
@@ -98,7 +98,7 @@ impl Site {
     }
 }
 
-/// Ends the exchanges, after a failure too.
+/// Ends the exchanges, also after a failure.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -160,7 +160,7 @@ fn an_exchange_of_the_new_peers_file_for_a_link_gives_no_file_of_roots_away() {
     };
     let owner = (site.user.uid.as_raw(), site.user.gid.as_raw());
     let write = || {
-        // What was written may be the link.
+        // The text may have been written to the link's target.
         let _ = fs::remove_file(&file);
         let mut peers = PeersFile::open(&file).unwrap();
         peers.peers = vec![peer.clone()];

@@ -37,7 +37,7 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
     text + &notices(status) + &events(status)
 }
 
-/// What of the host keeps the tunnel from being used as it could be.
+/// The notices about this host, each with its remedy.
 fn notices(status: &TunnelStatus) -> String {
     let lines: String =
         status.notices.iter().map(|notice| format!("  {}\n    remedy: {}\n", notice.text, notice.remedy)).collect();
@@ -73,7 +73,7 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     }
     if let Some(status) = &peer.realtime {
         let RealtimeStatus { traffic, moves, copied_packets, first_copies, wasted_copies, .. } = status;
-        let copies = format!("{copied_packets} packets ({first_copies} came first, {wasted_copies} in vain)");
+        let copies = format!("{copied_packets} packets ({first_copies} came first, {wasted_copies} not needed)");
         line("real-time", format!("{}, {moves} moves", class(traffic)));
         line("real-time copies", copies);
         line("bulk", peer.bulk.as_ref().map_or_else(|| "nothing yet".into(), class));
@@ -86,7 +86,7 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     text + &shared_key.unwrap_or_default() + &quotas(&peer.paths) + &causes(&peer.paths)
 }
 
-/// How much of their quotas paths have used.
+/// The used quotas of the paths.
 fn quotas(paths: &[PathStatus]) -> String {
     let quotas = paths.iter().filter_map(|path| Some((path, path.quota?)));
     let line = |(path, quota): (&PathStatus, QuotaStatus)| {
@@ -99,7 +99,7 @@ fn quotas(paths: &[PathStatus]) -> String {
     quotas.map(line).collect()
 }
 
-/// What was sent of a class, and how long its packets waited for a path.
+/// The sent traffic of a class, and the mean wait of its packets for a path.
 fn class(traffic: &ClassTraffic) -> String {
     let (bytes, wait_ms) = (byte_count(traffic.bytes), traffic.mean_wait_ms());
     format!("{} packets, {bytes}, mean wait {wait_ms:.1} ms", traffic.packets)
@@ -123,7 +123,7 @@ fn events(status: &TunnelStatus) -> String {
     format!("\nlatest events:\n{}", status.events.iter().map(line).collect::<String>())
 }
 
-/// What an event is about: the path, and the peer if that is not clear from it.
+/// The subject of an event: the path, and the peer if the path does not determine it.
 fn subject(event: &Event, has_several_peers: bool) -> String {
     let path = event.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
     if !has_several_peers && !path.is_empty() {
@@ -189,7 +189,7 @@ fn cells(path: &PathStatus) -> [String; 9] {
 }
 
 /// Formats the status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for
-/// each peer, each followed by its paths. Columns never change; new ones are added at the end.
+/// each peer, each followed by its paths. Existing columns never change; new ones are added at the end.
 #[must_use]
 pub fn dump(status: &TunnelStatus) -> String {
     let text_or_none = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
@@ -232,7 +232,7 @@ fn bytes(traffic: &Traffic) -> String {
     byte_count(traffic.bytes)
 }
 
-/// `50.0 GB`, as quotas are given.
+/// `50.0 GB`, as quotas are written.
 pub(crate) fn decimal_bytes(bytes: u64) -> String {
     scaled(bytes as f64, 1000.0, &["B", "kB", "MB", "GB", "TB", "PB"])
 }

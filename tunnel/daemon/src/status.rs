@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
 pub const VERSION: u32 = 2;
-/// How long it is reported that two hosts have a peer's private key.
+/// Time for which it is reported that two hosts have a peer's private key.
 pub(crate) const TAKEOVER: Duration = Duration::from_secs(300);
 
 /// The status of a tunnel.
@@ -34,10 +34,10 @@ pub struct TunnelStatus {
     pub unix_ms: u64,
     /// The peers, in the file's order.
     pub peers: Vec<PeerStatus>,
-    /// What each configured path has carried, to and from all peers; empty in `mpt` mode.
+    /// The traffic of each configured path, to and from all peers; empty in `mpt` mode.
     #[serde(default)]
     pub uplinks: Vec<UplinkStatus>,
-    /// What of this host keeps the tunnel from being used as it could be, of no single path.
+    /// Things on this host that limit the use of the tunnel and do not concern a single path.
     #[serde(default)]
     pub notices: Vec<Notice>,
     /// Dropped packets by reason, including reasons with none.
@@ -47,14 +47,15 @@ pub struct TunnelStatus {
     pub events: Vec<Event>,
 }
 
-/// What of this host keeps the tunnel from being used as it could be: an uplink that is no path, networks that overlap.
+/// Something on this host that limits the use of the tunnel, such as an uplink that is not a path, or networks that
+/// overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// A warning is of something that does not work as configured.
+    /// The severity. A warning is about something that does not work as configured.
     pub level: EventLevel,
-    /// What it is, one line.
+    /// A description, one line.
     pub text: String,
-    /// What mends it: a command, or a sentence.
+    /// The fix: a command, or a sentence.
     pub remedy: String,
 }
 
@@ -64,7 +65,7 @@ impl Notice {
     }
 }
 
-/// What a configured path has carried since the start: whole IP packets of data, handshakes and probes.
+/// The traffic of a configured path since the start: whole IP packets of data, handshakes and probes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UplinkStatus {
     /// The path's name in the configuration.
@@ -75,16 +76,16 @@ pub struct UplinkStatus {
     pub received: Traffic,
 }
 
-/// How much of its quota a path has used. Bytes are counted as in [`UplinkStatus`], and across restarts.
+/// The used quota of a path. Bytes are counted as in [`UplinkStatus`], and across restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaStatus {
-    /// What it may carry.
+    /// The quota.
     pub limit_bytes: u64,
-    /// What it has sent and received since the latest reset.
+    /// Bytes sent and received since the latest reset.
     pub used_bytes: u64,
     /// Whether it is over its quota, and so a backup until the reset.
     pub exceeded: bool,
-    /// When the count begins anew, milliseconds since the Unix epoch.
+    /// The time of the next reset, milliseconds since the Unix epoch.
     pub resets_unix_ms: u64,
 }
 
@@ -133,7 +134,7 @@ pub struct PeerStatus {
     /// Handshake initiations sent since the latest answer.
     #[serde(default)]
     pub handshake_attempts: u32,
-    /// Time since a host last took the session back from another one that has the peer's private key too.
+    /// Time since a host last took the session back from another one that also has the peer's private key.
     #[serde(default)]
     pub takeover_age_ms: Option<f64>,
     /// Whether it carries the packets of its networks, if it is one of several servers with the same ones.
@@ -153,10 +154,11 @@ pub struct PeerStatus {
     /// Dropped packets of the peer from the latest addresses that are not in its allowed IPs.
     #[serde(default)]
     pub unallowed_sources: Vec<UnallowedSource>,
-    /// The real-time class of what this end sends; null until it has sent a packet of it.
+    /// Sent traffic of the real-time class; null until this end has sent a packet of it.
     #[serde(default)]
     pub realtime: Option<RealtimeStatus>,
-    /// What this end sends that is not of the real-time class; null until it has sent a packet of it, and in `mpt` mode.
+    /// Sent traffic outside the real-time class; null until this end has sent a packet of that class, and in `mpt`
+    /// mode.
     #[serde(default)]
     pub bulk: Option<ClassTraffic>,
     /// Relayed TCP connections; null if this end does not relay.
@@ -215,9 +217,9 @@ pub struct PathStatus {
     pub loss_ratio: f64,
     /// The latest sample of the delivery rate.
     pub delivery_rate_bps: u64,
-    /// The present send rate.
+    /// The current send rate.
     pub send_rate_bps: u64,
-    /// The present receive rate.
+    /// The current receive rate.
     pub receive_rate_bps: u64,
     /// Share of the send rate of all paths to the peer, 0 to 1.
     pub send_share: f64,
@@ -225,7 +227,7 @@ pub struct PathStatus {
     pub pmtu_bytes: u32,
     /// The congestion window.
     pub cwnd_bytes: Option<u64>,
-    /// Sent and neither acknowledged nor declared lost.
+    /// Bytes sent and neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Datagrams sent.
     pub sent: Traffic,
@@ -235,12 +237,12 @@ pub struct PathStatus {
     pub lost_packets: u64,
     /// Sent datagrams that arrived with a CE mark.
     pub ce_packets: u64,
-    /// Times that the path went down.
+    /// Number of times that the path went down.
     pub failures: u64,
-    /// Times that it moved to another address of the peer.
+    /// Number of times that it moved to another address of the peer.
     #[serde(default)]
     pub moves: u64,
-    /// Other addresses from which the peer's datagrams came, and which it did not move to.
+    /// Other addresses from which the peer's datagrams came, but to which the path did not move.
     #[serde(default)]
     pub refused_addresses: u64,
 }
@@ -280,7 +282,7 @@ impl Traffic {
         Self { bytes: self.bytes + self.packets * header_bytes, ..self }
     }
 
-    /// Adds what another data thread has counted.
+    /// Adds the counts of another data thread.
     pub(crate) fn merge(&mut self, other: Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -298,7 +300,7 @@ pub struct IngressQueue {
     pub marked_packets: u64,
     /// Packets dropped, by CoDel or because the queue was full.
     pub dropped_packets: u64,
-    /// Pure TCP acknowledgements that a newer one took the place of.
+    /// Pure TCP acknowledgements that a newer one replaced.
     #[serde(default)]
     pub thinned_acks: u64,
     /// Packets that left in a bundle, with others or with the tunnel's acknowledgements.
@@ -311,19 +313,19 @@ pub struct IngressQueue {
 pub struct ReorderBuffer {
     /// Fragments in the buffer.
     pub backlog_packets: u64,
-    /// Maximum of the fragments in the buffer since the start.
+    /// Maximum number of fragments in the buffer since the start.
     pub max_backlog_packets: u64,
-    /// The present reorder timeout: the longest time that a fragment waits for an earlier one.
+    /// The current reorder timeout: the longest time that a fragment waits for an earlier one.
     pub timeout_ms: f64,
     /// Fragments that waited for an earlier one.
     pub reordered_packets: u64,
-    /// Missing fragments whose reorder timeout passed.
+    /// Missing fragments whose reorder timeout expired.
     pub timeouts: u64,
     /// Fragments that arrived after their reorder timeout.
     pub late_packets: u64,
 }
 
-/// What this end sends of one class of flows to a peer: what left the ingress queue.
+/// The packets of one class of flows to a peer that left the ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassTraffic {
     /// Packets.
@@ -331,7 +333,7 @@ pub struct ClassTraffic {
     /// Their bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// Sum of their waits in the ingress queue.
+    /// Sum of their waits in the ingress queue, ms.
     #[serde(default)]
     pub total_wait_ms: f64,
 }
@@ -343,21 +345,21 @@ impl ClassTraffic {
     }
 }
 
-/// The real-time class of what this end sends to a peer.
+/// Sent traffic of the real-time class to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RealtimeStatus {
-    /// What was sent, without copies.
+    /// Sent packets, without copies.
     #[serde(flatten)]
     pub traffic: ClassTraffic,
-    /// Moves from one path to another.
+    /// Moves of the class from one path to another.
     pub moves: u64,
-    /// Copies of them sent on a second path.
+    /// Copies of packets sent on a second path.
     pub copied_packets: u64,
     /// Bytes of these copies.
     pub copied_bytes: u64,
-    /// Copies that were acknowledged before what they are copies of.
+    /// Copies that were acknowledged before their originals.
     pub first_copies: u64,
-    /// Copies of what was acknowledged before them.
+    /// Copies whose originals were acknowledged first.
     pub wasted_copies: u64,
 }
 
@@ -368,7 +370,7 @@ pub struct RelayStatus {
     pub peer_relays: bool,
     /// Whether the kernel translates the packets of relayed connections; otherwise the daemon does.
     pub kernel_translation: bool,
-    /// Present connections.
+    /// Current number of connections.
     pub connections: u64,
     /// Connections that clients at this end have begun.
     pub opened_connections: u64,
@@ -380,7 +382,7 @@ pub struct RelayStatus {
     pub sent_bytes: u64,
     /// Bytes written to connections at this end.
     pub received_bytes: u64,
-    /// Memory that bytes of connections use.
+    /// Memory used by the connections' data, bytes.
     pub held_bytes: u64,
 }
 
@@ -406,14 +408,14 @@ impl PathState {
 }
 
 impl PeerStatus {
-    /// What people know it by: its name, otherwise the beginning of its public key.
+    /// The display name: its name, otherwise the beginning of its public key.
     #[must_use]
     pub fn label(&self) -> &str {
         label(self.public_key.as_deref(), self.name.as_deref())
     }
 
-    /// That two hosts have the peer's private key, with what mends it; `None` if none took the session back from another one
-    /// in the last five minutes.
+    /// The warning that two hosts have the peer's private key, with the fix; `None` if no host took the session back
+    /// from another one in the last five minutes.
     #[must_use]
     pub fn shared_key(&self) -> Option<(String, String)> {
         self.takeover_age_ms.filter(|age_ms| *age_ms < TAKEOVER.as_secs_f64() * 1e3)?;
@@ -421,12 +423,12 @@ impl PeerStatus {
     }
 }
 
-/// What people know a peer by: its name, otherwise the beginning of its public key.
+/// The display name of a peer: its name, otherwise the beginning of its public key.
 fn label<'a>(key: Option<&'a str>, name: Option<&'a str>) -> &'a str {
     name.unwrap_or_else(|| key.map_or("mpt", |key| key.get(..8).unwrap_or(key)))
 }
 
-/// That two hosts have a peer's private key, with what mends it.
+/// The warning that two hosts have a peer's private key, with the fix.
 pub(crate) fn shared_key(key: &str, name: Option<&str>) -> (String, String) {
     let label = label(Some(key), name);
     let text = format!("two hosts use the key {key} ({label}): each takes the session from the other");

@@ -19,7 +19,7 @@ const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉",
 /// Draws the status that `request` returns until q, Esc or Ctrl-C.
 ///
 /// # Errors
-/// The terminal's, or that of the first `request`. Later ones are shown, and the next request tries again.
+/// The terminal's error, or that of the first `request`. Later errors are shown, and the next request tries again.
 pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Result<()> {
     let mut status = request().map_err(io::Error::other)?;
     let mut failure = None;
@@ -56,7 +56,7 @@ fn is_quit_within(time: Duration) -> io::Result<bool> {
                 KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(true),
                 _ => {}
             },
-            // The screen is drawn again at once.
+            // Return, so that the screen is drawn again at once.
             Event::Resize(..) => return Ok(false),
             _ => {}
         }
@@ -110,8 +110,8 @@ fn is_narrow(width: u16) -> bool {
     width < 80
 }
 
-/// Numbers in a line, or in two, the share of what is sent, as a bar too (the whole width is all), and, if it carries no data,
-/// the cause and its remedy. `width` is that within the frame.
+/// The lines of a path: its numbers in one line or two; its share of the sent data, also as a bar (the full width is
+/// all of it); and, if it carries no data, the cause and its remedy. `width` is that within the frame.
 fn path_lines(path: &PathStatus, width: u16) -> Vec<Line<'static>> {
     let color = match path.state {
         PathState::Up => Color::Green,

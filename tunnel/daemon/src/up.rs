@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use tracing::{error, info, warn};
 
-/// Time for which the end of the process waits for the data thread's.
+/// Time for which the process, at its end, waits for the end of the data thread.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and
@@ -47,14 +47,14 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
     let config = ControlConfig { config, file, folder, program_version, handshake_times };
     let result = control_plane::run(config, &handle, events);
     drop(handle);
-    // The data threads tell peers and hosts that the tunnel is closed. They end by dropping their senders.
+    // The data threads announce the end of the tunnel to peers and hosts. They end by dropping their senders.
     for end in ends {
         let _ = end.recv_timeout(STOP_TIMEOUT);
     }
     result
 }
 
-/// Has this process get SIGTERM when its parent, the process `parent`, ends: even if that is killed.
+/// Makes this process get SIGTERM when its parent, the process `parent`, ends, even if the parent is killed.
 ///
 /// # Errors
 /// The parent has ended already.
@@ -86,8 +86,8 @@ fn spawn_data_threads(configs: Vec<DataPlaneConfig>) -> Result<Vec<DataThread>, 
     threads.map(spawn).collect()
 }
 
-/// Spawns a data thread, which opens its part of the data plane, and waits for that. The thread continues when it is told
-/// to start: only then may it drop its privileges, because a change of user affects all threads.
+/// Spawns a data thread, which opens its part of the data plane, and waits for that. The thread continues when it gets
+/// the start signal: only then may it drop its privileges, because a change of user affects all threads.
 fn spawn_data_thread(
     open: impl FnOnce() -> Result<DataPlane, data_plane::Error> + Send + 'static,
 ) -> Result<DataThread, Error> {

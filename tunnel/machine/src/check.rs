@@ -1,5 +1,5 @@
 //! Properties of an endpoint and a reassembler that must hold whatever the peer sends; they panic if one does not. The fuzz
-//! targets (`fuzz/`) call them, and tests with the saved inputs of fuzzing and mutations of them.
+//! targets (`fuzz/`) call them, and so do tests, with the saved inputs of fuzzing and mutations of them.
 
 use crate::{
     Arrival, Delivery, Endpoint, Entropy, Fragment, MAX_PATHS, PacketBuffer, PathClasses, PathConfig, Payload,
@@ -10,7 +10,7 @@ use units::{Instant, PathId, Span};
 use wire::check::Choices;
 use wire::frame::{Ack, AckRanges, Body, Frame, MAX_BUNDLE_ENTRIES, PathState};
 
-/// The payload: its number, and how many bytes of which buffer it keeps in use.
+/// A test payload: its number, its length, and the memory that it keeps in use.
 #[derive(Clone, Debug)]
 struct TestPayload {
     id: u64,
@@ -65,10 +65,11 @@ impl PacketBuffer<TestPayload> for Length {
 const PATH: PathConfig = PathConfig::regular(1472, 28);
 /// Paths of the endpoint at first.
 const PATHS: u64 = 2;
-/// Datagrams that one input may cause at most: what `memory_bytes` hold, in packets of the least size, and answers.
+/// Maximum number of datagrams that one input may cause: the content of `memory_bytes` in packets of the smallest size,
+/// and answers.
 const MAX_TRANSMITS: usize = 8192;
 
-/// An endpoint, and what its driver and its peer know of it.
+/// An endpoint, and the state of its driver and its peer.
 struct Victim {
     endpoint: Endpoint<TestPayload>,
     reassembler: Reassembler<Length>,
@@ -76,7 +77,7 @@ struct Victim {
     /// Number of the next datagram from the peer, on all paths.
     next_number: u64,
     next_id: u64,
-    /// Numbers of the fragments that were received and not delivered.
+    /// Numbers of the fragments that were received and not yet delivered.
     received: BTreeSet<u64>,
     /// Path and packet number of the datagrams sent, the latest last.
     sent: Vec<(PathId, u64)>,
@@ -84,8 +85,9 @@ struct Victim {
     pings: Vec<(PathId, u64)>,
 }
 
-/// Any input of an endpoint, in any order: fragments, frames, host packets, timers, and changes of its paths. What is
-/// charged is what is held and no more than the options allow; each fragment is delivered at most once; answers are bounded.
+/// Any input of an endpoint, in any order: fragments, frames, host packets, timers, and changes of its paths. The
+/// memory charged equals the memory held and does not exceed the options; each fragment is delivered at most once;
+/// answers are bounded.
 ///
 /// # Panics
 /// If that does not hold.
@@ -167,7 +169,7 @@ impl Victim {
         Arrival { path: PathId(u16::from(flags & 3)), packet_number: self.next_number, ce: flags & 4 != 0 }
     }
 
-    /// Fragments of one stream with numbers that are a step apart, each in a buffer of its own.
+    /// Receives fragments of one stream with numbers that are a step apart, each in a buffer of its own.
     fn receive_fragments(&mut self, choices: &mut Choices<'_>) {
         let (stream, flags, spread) = (choices.byte(), choices.byte(), choices.byte());
         let first = choices.below(1 << 32) as u32 >> (spread & 31);
@@ -239,7 +241,7 @@ impl Victim {
         self.endpoint.receive_control(self.now, arrival, &[Frame::Pong { token }]);
     }
 
-    /// What a reload, the host's links and its network do to a path.
+    /// Changes a path as a reload, the host's links and its network do.
     fn change_path(&mut self, choices: &mut Choices<'_>) {
         let path = PathId(choices.below(MAX_PATHS as u64) as u16);
         let flags = choices.byte();
@@ -285,7 +287,7 @@ impl Victim {
     }
 }
 
-/// Any fragments in any order: the memory of incomplete packets is bounded, and a packet is no longer than one may be.
+/// Any fragments in any order: the memory of incomplete packets and the length of a packet are bounded.
 ///
 /// # Panics
 /// If that does not hold.

@@ -1,15 +1,15 @@
-//! Coalescing of a driver's wake-ups, as network cards coalesce interrupts: at 100 Mbit/s packets come one by one, 0.1 ms
-//! apart, and waking for each costs more than all that is done with it.
+//! Coalescing of a driver's wake-ups, as network cards coalesce interrupts: at 100 Mbit/s packets arrive one by one,
+//! 0.1 ms apart, and waking up for a packet costs more than processing it.
 
 use units::{Instant, Span};
 
-/// Reads a second from which wake-ups are coalesced: below it the traffic is no bulk transfer.
+/// Reads per second above which wake-ups are coalesced: with fewer, the traffic is not a bulk transfer.
 const MIN_READS_PER_SECOND: u64 = 2000;
 /// Time over which reads are counted.
 const INTERVAL: Span = Span::from_millis(10);
-/// The pause: what bulk traffic delays other packets at most.
+/// The pause: the maximum delay that bulk traffic adds to other packets.
 const PAUSE: Span = Span::from_micros(500);
-/// With this many bytes, read and written, in one iteration there are packets enough to work on.
+/// Bytes, read and written, from which one iteration has enough packets to work on.
 const MIN_BATCH_BYTES: u64 = 32 * 1024;
 
 /// The reads of one iteration of a driver's event loop.
@@ -20,8 +20,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Adds the reads of one descriptor, which probably has more if it was read `budget` times, as often as one iteration
-    /// may.
+    /// Adds the `count` reads of one descriptor. It probably has more if it was read `budget` times, the maximum per
+    /// iteration.
     pub fn add(&mut self, count: usize, budget: usize) {
         self.count += count;
         self.has_more |= count >= budget;
@@ -31,18 +31,18 @@ impl Reads {
 /// Decides how long a driver's event loop pauses between two iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coalescing {
-    /// Start of the present interval, and the reads since.
+    /// Start of the current interval, and the reads since.
     interval_start: Instant,
     reads: u64,
-    /// Whether the reads of the last interval were many.
+    /// Whether there were many reads in the last interval.
     is_busy: bool,
     /// Bytes of the iterations since the last one after which no descriptor had more.
     bytes: u64,
 }
 
 impl Coalescing {
-    /// The pause after an iteration with these reads, in which so many bytes were read and written. There is none while a
-    /// descriptor has more: packets that are there are not waited for.
+    /// The pause after an iteration with these reads, in which `bytes` bytes were read and written. There is no pause
+    /// while a descriptor has more: packets that have arrived do not wait.
     pub fn pause(&mut self, now: Instant, reads: &Reads, bytes: u64) -> Span {
         self.reads += reads.count as u64;
         let elapsed = now.since(self.interval_start);

@@ -9,7 +9,7 @@ use units::{Rate, Span};
 /// Maximum number of paths.
 pub const MAX_PATHS: usize = 16;
 
-/// The name of no congestion control.
+/// The name that turns congestion control off.
 pub const OFF: &str = "off";
 
 /// Options of a tunnel.
@@ -37,8 +37,8 @@ pub struct TunnelOptions {
     pub codel_interval: Span,
     /// Whether pure TCP acknowledgements that wait in the ingress queue give way to newer ones of their connection.
     pub ack_filter: bool,
-    /// Maximum memory of each of the ingress queue, the fragments in flight (of these the bytes alone; the buffers that
-    /// they keep in use may have three times that), and the reorder buffer, bytes.
+    /// Maximum memory of each of the ingress queue, the fragments in flight, and the reorder buffer, bytes. For
+    /// fragments in flight it limits their own bytes; the buffers that they keep in use may have three times as many.
     pub memory_bytes: u64,
     /// The real-time class; without it sparse flows go first, and nothing is copied.
     pub realtime: Option<RealtimeOptions>,
@@ -47,11 +47,11 @@ pub struct TunnelOptions {
 /// Options of the real-time class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealtimeOptions {
-    /// What copies may have of the capacity of all paths, in 1000ths; 0 for no copies.
+    /// Share of the capacity of all paths that copies may use, in 1000ths; 0 for no copies.
     pub copy_permille: u32,
     /// Whether metered paths carry copies.
     pub copy_on_metered: bool,
-    /// What goes ahead of bulk at most, of the capacity of all paths, in 1000ths.
+    /// Maximum share of the capacity of all paths that goes ahead of bulk traffic, in 1000ths.
     pub share_permille: u32,
 }
 
@@ -75,7 +75,7 @@ impl Default for TunnelOptions {
             // paths in use after the flow has reduced its window.
             codel_target: Span::from_millis(20),
             // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a
-            // queue that is no sign of too much traffic.
+            // queue that is not a sign of too much traffic.
             codel_interval: Span::from_millis(300),
             ack_filter: true,
             memory_bytes: 64 << 20,
@@ -88,7 +88,7 @@ impl TunnelOptions {
     /// The configuration of an endpoint whose paths have these weights, by path id, and which draws from `entropy`.
     ///
     /// # Errors
-    /// An unknown algorithm, or a parameter that it does not have, in words.
+    /// A message that names an unknown algorithm, or a parameter that the algorithm does not have.
     pub fn endpoint_config(&self, weights: &[u32], entropy: Entropy) -> Result<EndpointConfig, String> {
         let AlgorithmChoice { name, parameters } = &self.scheduler;
         let entry = schedule::find(name).ok_or_else(|| format!("there is no scheduler `{name}`"))?;
@@ -125,9 +125,9 @@ pub enum PathClasses {
     /// All packets.
     #[default]
     All,
-    /// The real-time class alone. No other packet uses the path, whatever fails.
+    /// The real-time class only. No other packet uses the path, even if all other paths fail.
     Realtime,
-    /// All but the real-time class, which uses the path only if no other path works.
+    /// All except the real-time class, which uses the path only if no other path works.
     Bulk,
 }
 
@@ -140,7 +140,7 @@ pub struct PathConfig {
     pub metered: bool,
     /// Whether the path is used only while the regular paths are full, or none works.
     pub secondary: bool,
-    /// What this end sends on it.
+    /// The classes of packets that this end sends on it.
     pub classes: PathClasses,
     /// The largest datagram (UDP payload) that path MTU discovery tries, bytes.
     pub max_datagram_size: u32,
@@ -151,7 +151,7 @@ pub struct PathConfig {
 }
 
 impl PathConfig {
-    /// A regular path for all packets, whose rate nothing limits.
+    /// A regular path for all packets, without a rate limit.
     #[must_use]
     pub const fn regular(max_datagram_size: u32, header_bytes: u32) -> Self {
         let classes = PathClasses::All;

@@ -4,8 +4,8 @@
 use std::fmt;
 use units::RngStream;
 
-/// A source of random numbers. That nobody else can predict them is what makes a ping's token prove that its answer's
-/// sender received the ping (RFC 9000, section 8.2.1).
+/// A source of random numbers. They must be unpredictable: then a ping's token in an answer proves that the sender of
+/// the answer received the ping (RFC 9000, section 8.2.1).
 pub struct Entropy(Box<dyn FnMut() -> u64 + Send>);
 
 impl Entropy {
@@ -15,7 +15,7 @@ impl Entropy {
         Self(Box::new(bits))
     }
 
-    /// The same numbers for the same seed: for simulations, as anybody can predict them.
+    /// The same numbers for the same seed: only for simulations, because the numbers are predictable.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut stream = RngStream::named(seed, "tunnel");

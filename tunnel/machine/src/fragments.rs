@@ -1,5 +1,5 @@
-//! Fragments in flight: kept until the peer has acknowledged them, so that any path can retransmit what another has
-//! lost.
+//! Fragments in flight: kept until the peer has acknowledged them, so that any path can retransmit a fragment lost on
+//! another.
 
 use super::packet::{Fragment, Payload};
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ pub(super) struct SentFragment<P> {
     /// `None` once acknowledged or given up.
     payload: Option<P>,
     bytes: u32,
-    /// The memory that it is charged, bytes.
+    /// The memory charged for it, bytes.
     memory: u64,
     /// Bit set of the paths that it was sent on.
     sent_paths: u64,
     /// Transmissions neither acknowledged nor lost.
     transmissions: u32,
     first_sent: Instant,
-    /// The path of its copy, if it is a real-time packet of which one was sent.
+    /// The path of its copy, if it is a real-time packet of which a copy was sent.
     copy: Option<PathId>,
     /// Whether it is of the real-time class.
     is_realtime: bool,
@@ -41,12 +41,12 @@ impl<P: Payload> SentFragment<P> {
 /// All fragments in flight, numbered over all streams in the order of their first transmission.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentsInFlight<P> {
-    /// Number of the oldest that is not acknowledged.
+    /// Number of the oldest unacknowledged fragment.
     pub(super) base: u64,
     fragments: VecDeque<SentFragment<P>>,
     /// Payload in flight, bytes.
     pub(super) bytes: u64,
-    /// What the payload in flight is charged, bytes.
+    /// The memory charged for the payload in flight, bytes.
     pub(super) memory: u64,
     /// Retransmission queue, oldest loss first.
     retransmissions: VecDeque<u64>,
@@ -64,7 +64,7 @@ impl<P: Payload> FragmentsInFlight<P> {
         self.base + self.fragments.len() as u64
     }
 
-    /// The copy of a fragment was not sent.
+    /// Notes that the copy of a fragment was not sent.
     pub(super) fn forget_copy(&mut self, number: u64) {
         if let Some(fragment) = self.get_mut(number) {
             fragment.copy = None;
@@ -78,7 +78,7 @@ impl<P: Payload> FragmentsInFlight<P> {
         fragment.is_some_and(|fragment| fragment.sent_paths & (1 << path.0) != 0)
     }
 
-    /// Adds a fragment, which is charged `memory` bytes; returns its number.
+    /// Adds a fragment, for which `memory` bytes are charged; returns its number.
     pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>, memory: u64, is_realtime: bool) -> u64 {
         let number = self.next_number();
         let bytes = fragment.payload.len();
@@ -102,7 +102,7 @@ impl<P: Payload> FragmentsInFlight<P> {
         number
     }
 
-    /// Counts again what is charged.
+    /// Checks the charged memory by counting again.
     pub(super) fn check(&self) {
         let held = || self.fragments.iter().filter(|fragment| fragment.payload.is_some());
         assert_eq!(self.bytes, held().map(|fragment| u64::from(fragment.bytes)).sum::<u64>());
@@ -122,8 +122,8 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// A transmission on `path` was acknowledged. Returns whether it was the copy's, if it is the first one that is
-    /// acknowledged of a fragment with a copy.
+    /// A transmission on `path` was acknowledged. If it is the first acknowledged transmission of a fragment with a
+    /// copy, returns whether it was the copy's.
     pub(super) fn on_acked(&mut self, number: u64, path: PathId) -> Option<bool> {
         let fragment = self.get_mut(number)?;
         fragment.transmissions = fragment.transmissions.saturating_sub(1);
@@ -180,7 +180,7 @@ impl<P: Payload> FragmentsInFlight<P> {
         true
     }
 
-    /// The probe timeout of a path passed: the fragment is retransmitted, although its transmission may still arrive
+    /// The probe timeout of a path expired: the fragment is retransmitted, although its transmission may still arrive
     /// (tail loss: no later packet shows a gap).
     pub(super) fn on_pto(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
@@ -220,15 +220,15 @@ impl<P: Payload> FragmentsInFlight<P> {
         self.get_mut(number)?.fragment(true)
     }
 
-    /// Gives up the next retransmission, which fits no path any more.
+    /// Gives up the next retransmission, which no longer fits any path.
     pub(super) fn give_up_retransmission(&mut self) {
         if let Some(number) = self.retransmissions.pop_front() {
             self.remove(number);
         }
     }
 
-    /// The oldest fragment from number `first` on that is not acknowledged and was not sent on `path`, and is of the
-    /// real-time class or not, as `carries` says.
+    /// The oldest unacknowledged fragment from number `first` on that was not sent on `path`. `carries` gets whether a
+    /// fragment is of the real-time class, and returns whether the path carries it.
     pub(super) fn oldest_not_sent_on(
         &self,
         path: PathId,

@@ -1,10 +1,10 @@
 //! The ingress queue: inner packets wait here for a path, with fair queueing and CoDel (RFC 8290), one queue per
 //! stream.
 //!
-//! The tunnel's paths have congestion windows, so that packets beyond them wait here and not in the network's buffers.
-//! A sparse stream goes first and never waits behind another's backlog; CoDel marks or drops packets of a stream whose
-//! sojourn time exceeds the target. Streams take turns by bytes (deficit round robin). With a
-//! [real-time class](super::realtime), its streams go ahead of all others, as far as the class's credit lasts.
+//! The tunnel's paths have congestion windows. Packets beyond them wait here and not in the network's buffers. A sparse
+//! stream goes first and never waits behind another's backlog; CoDel marks or drops packets of a stream whose sojourn
+//! time exceeds the target. Streams take turns by bytes (deficit round robin). With a [real-time
+//! class](super::realtime), its streams go ahead of all others while the class has credit.
 
 use super::config::TunnelOptions;
 use super::packet::{Payload, QueueRelation};
@@ -22,8 +22,8 @@ const QUANTUM: i64 = 1514;
 /// CoDel drops nothing from a queue of at most this many bytes (RFC 8289: one packet).
 const MAX_PACKET: u64 = 1514;
 
-/// Packets of a queue, the latest ones, among which an acknowledgement looks for one that it supersedes: queues are shared by
-/// flows of the same hash.
+/// Number of the latest packets of a queue that are searched for an acknowledgement superseded by a new one: flows with
+/// the same hash share a queue.
 const MAX_SEARCHED: usize = 16;
 
 #[derive(Debug)]
@@ -45,8 +45,8 @@ struct FlowQueue<P> {
 
 impl<P: Payload> FlowQueue<P> {
     /// The place of the acknowledgement that `packet` supersedes: the latest packet of its flow, unless that is a duplicate.
-    /// So nothing of a flow overtakes anything else of it, and acknowledgements that follow each other take turns in one place
-    /// instead of one that moves back with each of them.
+    /// So packets of a flow never overtake each other, and successive acknowledgements keep one place in the queue
+    /// instead of moving back.
     fn superseded_by(&self, packet: &P) -> Option<usize> {
         let waiting = self.packets.iter().map(|queued| &queued.packet).enumerate().rev().take(MAX_SEARCHED);
         let related =
@@ -65,7 +65,7 @@ enum FlowList {
     None,
     /// New or old flows (RFC 8290, section 4.2).
     Bulk,
-    /// Flows of the real-time class. Old flows may still have it; that entry counts for nothing.
+    /// Flows of the real-time class. The list of old flows may still have such a flow; that entry is ignored.
     Realtime,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct IngressQueue<P> {
     has_realtime: bool,
     /// Whether real-time flows may go ahead of others now.
     pub(super) realtime_credit: bool,
-    /// Whether packets were left when the paths could take no more: acknowledgements are thinned.
+    /// Whether packets were left when the paths could take no more. If so, acknowledgements are thinned.
     pub(super) has_backlog: bool,
     ack_filter: bool,
     pub(super) packet_count: u64,
@@ -166,7 +166,7 @@ impl<P: Payload> IngressQueue<P> {
         while self.memory > self.max_memory && self.drop_from_longest(counters) {}
     }
 
-    /// Counts again what is charged and held.
+    /// Checks the counters of packets, bytes and memory by counting again.
     pub(super) fn check(&self) {
         let packets = || self.flows.iter().flat_map(|(_, flow)| &flow.packets);
         assert_eq!(self.memory, packets().map(|queued| queued.packet.memory_bytes()).sum::<u64>());
@@ -194,15 +194,15 @@ impl<P: Payload> IngressQueue<P> {
         Some(head)
     }
 
-    /// About the length of the next packet that [`pop`](Self::pop) returns: flows whose turn is over are not skipped, and CoDel
-    /// may drop it.
+    /// An estimate of the length of the next packet that [`pop`](Self::pop) returns: flows whose turn is over are not
+    /// skipped, and CoDel may drop the packet.
     pub(super) fn next_len(&self) -> Option<u32> {
         let mut streams = self.new_flows.iter().chain(&self.old_flows);
         streams.find_map(|stream| self.flows[*stream].packets.front()).map(|head| head.packet.len())
     }
 
-    /// Whether the next packet is of a sparse stream and has at most `max_bytes`. A stream whose queue is empty again and
-    /// again is not sparse for that: it may fill a slow path.
+    /// Whether the next packet is of a sparse stream and has at most `max_bytes`. A stream is not sparse merely because
+    /// its queue is often empty: it may fill a slow path.
     pub(super) fn next_is_sparse(&self, max_bytes: u32) -> bool {
         let head = self.new_flows.front().map(|stream| &self.flows[*stream]);
         head.filter(|flow| flow.deficit > 0 && flow.rate.is_sparse())
@@ -210,7 +210,7 @@ impl<P: Payload> IngressQueue<P> {
             .is_some_and(|head| head.packet.len() <= max_bytes)
     }
 
-    /// A real-time flow takes turns with bulk.
+    /// Makes a real-time flow take turns with bulk flows.
     fn demote(&mut self, stream: u8) {
         self.flows[stream].list = FlowList::Bulk;
         if !self.old_flows.contains(&stream) && !self.new_flows.contains(&stream) {
@@ -223,8 +223,8 @@ impl<P: Payload> IngressQueue<P> {
         !self.realtime_flows.is_empty()
     }
 
-    /// The first real-time stream whose next packet has at most `max_bytes` and `may_send`, which is told whether the
-    /// stream is sparse.
+    /// The first real-time stream whose next packet has at most `max_bytes` and for which `may_send` is true.
+    /// `may_send` gets the stream and whether it is sparse.
     pub(super) fn next_realtime(&self, max_bytes: u32, may_send: impl Fn(u8, bool) -> bool) -> Option<u8> {
         let fits = |stream: &u8| {
             let flow = &self.flows[*stream];

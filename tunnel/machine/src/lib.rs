@@ -1,7 +1,7 @@
 //! The tunnel's sans-IO endpoint: inner packets are spread over several paths, and put back into order at the far end.
 //!
 //! An inner packet is cut into fragments; a fragment is one datagram's data. [`Endpoint`] is the whole machine of
-//! Ropewalk's own tunnel, generic over the [`Payload`], none of whose bytes it reads.
+//! Ropewalk's own tunnel. It is generic over the [`Payload`], and reads none of its bytes.
 
 #[doc(hidden)]
 pub mod check;

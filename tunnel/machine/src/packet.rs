@@ -7,7 +7,7 @@ use units::PathId;
 pub const FIRST_UNORDERED_STREAM: u8 = 240;
 
 /// Streams from this one to [`REALTIME_END`], some of them unordered, are for packets that a driver has marked as
-/// real-time, where [`TunnelOptions::realtime`](crate::TunnelOptions::realtime) is on.
+/// real-time, if [`TunnelOptions::realtime`](crate::TunnelOptions::realtime) is on.
 pub const FIRST_REALTIME_STREAM: u8 = 224;
 /// One past the last stream of marked packets.
 pub const REALTIME_END: u8 = 248;
@@ -25,16 +25,16 @@ pub trait Payload: Clone {
     /// The bytes `start..end`.
     #[must_use]
     fn slice(&self, start: u32, end: u32) -> Self;
-    /// Signals congestion to the packet's sender by a CE mark, or by dropping a part of a super-packet. False if only
-    /// dropping all of it would be a signal.
+    /// Signals congestion to the packet's sender by a CE mark, or by dropping a part of a super-packet. False if
+    /// neither is possible: then only dropping the whole packet is a signal.
     fn signal_congestion(&mut self) -> bool {
         false
     }
-    /// Memory that it keeps in use while it is queued, bytes.
+    /// Memory that the payload keeps in use while it is queued, bytes.
     fn memory_bytes(&self) -> u64 {
         u64::from(self.len())
     }
-    /// Whether both may be in one datagram: the outer header has a DSCP and an ECN field for all that it carries.
+    /// Whether both may be in one datagram, whose outer header has only one DSCP and one ECN field.
     fn may_share_datagram(&self, _other: &Self) -> bool {
         true
     }
@@ -42,8 +42,8 @@ pub trait Payload: Clone {
     fn relation(&self, _earlier: &Self) -> QueueRelation {
         QueueRelation::Unrelated
     }
-    /// Moves the bytes to memory of their own, before they are held for long: a few bytes of a large buffer shall not
-    /// keep all of it.
+    /// Moves the bytes to memory of their own, before they are held for long: a few bytes must not keep a large buffer
+    /// in use.
     fn detach(&mut self) {}
     /// Whether the length is zero.
     fn is_empty(&self) -> bool {
@@ -58,8 +58,8 @@ pub enum QueueRelation {
     Unrelated,
     /// They are of one flow, and both are needed.
     SameFlow,
-    /// Both are pure acknowledgements of one flow with the same number, and SACK blocks do not tell them apart: fast retransmit
-    /// counts them (RFC 5681).
+    /// Both are pure acknowledgements of one flow with the same number, and SACK blocks do not distinguish them: fast
+    /// retransmit counts them (RFC 5681).
     Duplicate,
     /// Both are pure acknowledgements of one flow, and nothing in the earlier one is missing in this one.
     Supersedes,
@@ -98,12 +98,12 @@ pub enum TransmitBody<P> {
     },
 }
 
-/// Where a datagram is sent.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The present address of the path.
     Present,
-    /// The [candidate](crate::Candidate) of the path: it is a ping.
+    /// The [candidate](crate::Candidate) of the path. The datagram is a ping.
     Candidate,
 }
 
@@ -112,7 +112,7 @@ pub enum Destination {
 pub struct Transmit<P> {
     /// The path to send it on.
     pub path: PathId,
-    /// Where to send it.
+    /// The destination.
     pub destination: Destination,
     /// Packet number on the path, from 0 without gaps.
     pub packet_number: u64,
@@ -120,19 +120,19 @@ pub struct Transmit<P> {
     pub body: TransmitBody<P>,
 }
 
-/// The metadata of a received datagram, which is authentic and no replay.
+/// The metadata of a received datagram, which is authentic and not a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The path that it arrived on.
     pub path: PathId,
     /// Packet number on the path.
     pub packet_number: u64,
-    /// Whether the outer IP header bears CE.
+    /// Whether the outer IP header has CE.
     pub ce: bool,
 }
 
 /// A fragment that is delivered. The fragments of an inner packet follow each other, unless one was given up. An inner
-/// packet of one fragment may be delivered between two fragments of another if it need not be in order.
+/// packet of one fragment may be delivered between two fragments of another if it does not have to be in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// The stream.
@@ -143,8 +143,8 @@ pub struct Delivery<P> {
     pub first: bool,
     /// Whether it is the last fragment of its inner packet.
     pub last: bool,
-    /// Whether a fragment before it was given up, so that an inner packet under way stays incomplete.
+    /// Whether a fragment before it was given up, so that a partly delivered inner packet stays incomplete.
     pub gap: bool,
-    /// Whether its datagram bore CE.
+    /// Whether its datagram had CE.
     pub ce: bool,
 }

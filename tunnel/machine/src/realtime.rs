@@ -1,28 +1,29 @@
-//! The real-time class: packets that shall not wait for bulk, and that are copied over a second path while their own is
-//! unsteady.
+//! The real-time class: packets that must not wait for bulk traffic, and that are copied over a second path while their
+//! own is unsteady.
 //!
-//! Of the class are the packets of sparse flows (RFC 8290: flows that build no queue), those with at most
-//! [`MAX_SPARSE_PACKETS`] and [`MAX_SPARSE_BYTES`] in [`SPARSE_WINDOW`], and those of streams from
-//! [`FIRST_REALTIME_STREAM`] on, which the driver has marked. This file has the class's state: its path, its budgets and the fragments that may be copied.
+//! The class contains the packets of sparse flows (RFC 8290: flows that build no queue), which have at most
+//! [`MAX_SPARSE_PACKETS`] and [`MAX_SPARSE_BYTES`] in [`SPARSE_WINDOW`]. It also contains the packets of streams from
+//! [`FIRST_REALTIME_STREAM`] on, which the driver has marked. This file has the class's state: its path, its budgets
+//! and the fragments that may be copied.
 
 use super::config::RealtimeOptions;
 use super::packet::{FIRST_REALTIME_STREAM, REALTIME_END};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate, Span};
 
-/// Packets of a flow that is sparse, in a [`SPARSE_WINDOW`]: calls have 50 or 100 a second, games up to 128.
+/// Maximum number of packets of a sparse flow in a [`SPARSE_WINDOW`]: calls have 50 or 100 per second, games up to 128.
 const MAX_SPARSE_PACKETS: u32 = 20;
-/// Their bytes: 480 kbit/s.
+/// Maximum number of bytes of a sparse flow in a [`SPARSE_WINDOW`]: 480 kbit/s.
 const MAX_SPARSE_BYTES: u64 = 6000;
 /// The time in which a flow's packets are counted.
 const SPARSE_WINDOW: Span = Span::from_millis(100);
-/// Time from one move of the class to the next, unless its path fails.
+/// Minimum time from one move of the class to the next, unless its path fails.
 const MIN_MOVE_INTERVAL: Span = Span::from_secs(5);
 /// Time for which another path must be better before the class moves to it.
 const MOVE_DELAY: Span = Span::from_millis(400);
-/// Maximum number of fragments that are remembered until they are acknowledged, and of copies that wait.
+/// Maximum number of fragments that are remembered until they are acknowledged, and of waiting copies.
 const MAX_REMEMBERED: usize = 512;
-/// The burst of a token bucket: what its rate brings in this time.
+/// The burst of a token bucket, as the time in which its rate fills it.
 const BURST_TIME: Span = Span::from_millis(250);
 /// Minimum burst of a token bucket, bytes.
 const MIN_BURST: u64 = 12_000;
@@ -35,7 +36,7 @@ pub(super) fn is_marked(stream: u8) -> bool {
 /// A token bucket (RFC 2697, without a second bucket) whose rate changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenBucket {
-    /// The share of the capacity that it lets pass, in 1000ths.
+    /// The share of the capacity that the bucket lets pass, in 1000ths.
     permille: u32,
     /// Thousandths of a byte.
     tokens: u64,
@@ -49,7 +50,7 @@ impl TokenBucket {
         Self { permille, tokens, updated: Instant::ZERO }
     }
 
-    /// Adds what the share of this capacity brings since the latest call.
+    /// Adds tokens for the share of `capacity` since the latest call.
     pub(super) fn refill(&mut self, now: Instant, capacity: Rate) {
         let permille = u64::from(self.permille);
         let burst = (capacity.bytes_in(BURST_TIME).saturating_mul(permille)).max(MIN_BURST * 1000);
@@ -76,7 +77,7 @@ impl TokenBucket {
     }
 }
 
-/// A fragment of the class that is not known to have arrived.
+/// A fragment of the class that is not yet acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentRealtime {
     pub(super) number: u64,
@@ -84,7 +85,7 @@ pub(super) struct SentRealtime {
     pub(super) sent: Instant,
 }
 
-/// What one flow sends in the present window.
+/// The traffic of one flow in the current window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowRate {
     since: Instant,
@@ -111,15 +112,15 @@ impl FlowRate {
 #[derive(Debug)]
 pub(super) struct RealtimeClass {
     pub(super) options: RealtimeOptions,
-    /// What copies may have.
+    /// The budget of copies.
     pub(super) copy_budget: TokenBucket,
-    /// What goes ahead of bulk.
+    /// The budget of packets that go ahead of bulk traffic.
     pub(super) share: TokenBucket,
     /// The path of the class.
     path: Option<PathId>,
     /// When the class moved last.
     moved: Option<Instant>,
-    /// The path that is better, and since when.
+    /// The path that is better than the current one, and since when.
     better: Option<(PathId, Instant)>,
     /// Fragments to be copied, by their numbers.
     pub(super) copies: VecDeque<u64>,
@@ -156,8 +157,8 @@ impl RealtimeClass {
         }
     }
 
-    /// The path of the class, and whether the class has moved to it. It leaves a path that is not healthy at once, and
-    /// else moves to one that has been better by the margin for [`MOVE_DELAY`], once in [`MIN_MOVE_INTERVAL`].
+    /// The path of the class, and whether the class has moved to it. It leaves an unhealthy path at once. Otherwise it
+    /// moves to a path that has been better by the margin for [`MOVE_DELAY`], at most once per [`MIN_MOVE_INTERVAL`].
     pub(super) fn update_path(&mut self, now: Instant, candidates: &[PathCost]) -> Option<(PathId, bool)> {
         let best = candidates.iter().min_by_key(|candidate| (!candidate.is_healthy, candidate.cost))?;
         let present = self.path.and_then(|path| candidates.iter().find(|candidate| candidate.path == path));
@@ -184,14 +185,14 @@ impl RealtimeClass {
     }
 }
 
-/// What decides whether a path becomes that of the class.
+/// The costs of a path, by which the class chooses its path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathCost {
     pub(super) path: PathId,
     pub(super) is_healthy: bool,
     /// Whether it is a backup first, then its delay, microseconds.
     pub(super) cost: i64,
-    /// By how much another must be better, microseconds.
+    /// Margin by which another path must be better, microseconds.
     pub(super) margin: i64,
 }
 
@@ -239,7 +240,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What a bucket lets pass is at most its share of what the capacity brings, and the largest burst.
+        /// A bucket lets pass at most its share of the capacity, plus the largest burst.
         #[test]
         fn a_budget_is_never_exceeded(
             permille in 0..=1000_u32,

@@ -1,7 +1,8 @@
 //! Reassembly of inner packets from the fragments that an [`Endpoint`](super::Endpoint) delivers, for its driver.
 //!
 //! A packet with a missing fragment is dropped. A packet of one fragment may be delivered between the fragments of
-//! another packet of its stream. The memory of incomplete packets is bounded: the one that began first is dropped.
+//! another packet of its stream. The memory of incomplete packets is bounded: beyond the bound, the one that began
+//! first is dropped.
 
 use super::packet::{Delivery, Payload};
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ pub trait PacketBuffer<P>: Default {
     fn clear(&mut self);
     /// Appends the next fragment of the packet.
     fn append(&mut self, payload: &P);
-    /// Memory that it keeps in use, bytes.
+    /// Memory that the buffer keeps in use, bytes.
     fn memory_bytes(&self) -> u64;
 }
 
@@ -72,7 +73,7 @@ pub struct Reassembler<B> {
     /// The latest packet that was complete.
     complete: B,
     spare: Vec<B>,
-    /// Packets dropped because a fragment was missing, or for want of memory.
+    /// Packets dropped because a fragment or memory was missing.
     pub incomplete_packets: u64,
 }
 
@@ -131,10 +132,10 @@ impl<B> Reassembler<B> {
         self.memory
     }
 
-    /// Counts again what is charged.
+    /// Checks the charged memory by counting again.
     ///
     /// # Panics
-    /// If it is not the same, or too much is held.
+    /// If the sum differs, or too much memory is held.
     #[doc(hidden)]
     pub fn check<P>(&self)
     where

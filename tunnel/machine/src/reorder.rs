@@ -5,13 +5,13 @@
 //!
 //! - the reorder timeout has passed, which the sender computes (the difference of the paths' delays, their jitter, and
 //!   the time of a retransmission); or, where the sender does not retransmit,
-//! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing
-//!   fragment is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
+//! - every path in use has delivered a later fragment of the stream: paths keep the order, so that the missing fragment
+//!   is in flight on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - the buffer is full: then only the head of a stream is given up (RFC 2890, section 2.2).
 //!
-//! Whatever is held is charged to [`ReorderConfig::memory_bytes`]: the memory of a fragment, and [`ENTRY_BYTES`] for it as
-//! for each number that was delivered out of order. A missing number costs nothing. A fragment takes time logarithmic in
-//! what its stream holds, apart from what it delivers.
+//! All memory is charged to [`ReorderConfig::memory_bytes`]: the memory of a fragment, plus [`ENTRY_BYTES`] for each
+//! fragment and for each number that was delivered out of order. A missing number costs nothing. Handling a fragment
+//! takes time logarithmic in the number of entries of its stream, apart from deliveries.
 
 mod out_of_order_queue;
 
@@ -25,16 +25,16 @@ use units::{Instant, PathId, Span};
 
 /// Maximum distance of a fragment from the expected one.
 const MAX_REORDER_DISTANCE: u64 = 1 << 16;
-/// Maximum number of ranges given up that are remembered, to tell late fragments from duplicates.
+/// Maximum number of given-up ranges that are remembered, to distinguish late fragments from duplicates.
 const MAX_SKIPPED_RANGES: usize = 16;
 
-/// Bytes charged for an entry besides the memory of its fragment: its share of the nodes of a map, which may be half
-/// empty, or of a queue, of which two thirds may be; and of the queue that it is delivered by.
+/// Bytes charged for an entry in addition to the memory of its fragment: its share of the nodes of a map, which may be
+/// half empty, or of a queue, which may be two thirds empty; and its share of the queue of deliveries.
 const ENTRY_BYTES: u64 = 256;
 /// Maximum capacity that the queue of deliveries keeps once it is empty, fragments.
 const MAX_IDLE_DELIVERIES: usize = 1024;
 
-/// A fragment that arrived before an earlier one, or the number of one that was delivered all the same.
+/// A fragment that arrived before an earlier one, or the number of such a fragment that was delivered out of order.
 #[derive(Debug)]
 struct Entry<P> {
     arrival: Instant,
@@ -43,7 +43,7 @@ struct Entry<P> {
 }
 
 impl<P: Payload> Entry<P> {
-    /// The memory that it is charged, bytes.
+    /// The memory charged for the entry, bytes.
     fn memory(&self) -> u64 {
         ENTRY_BYTES + self.delivery.as_ref().map_or(0, |delivery| delivery.payload.memory_bytes())
     }
@@ -56,7 +56,8 @@ pub(super) struct ReorderConfig {
     pub(super) deliver_late: bool,
     /// Maximum wait for a missing fragment.
     pub(super) timeout: Span,
-    /// Whether the sender retransmits: a fragment that every path has passed may still come.
+    /// Whether the sender retransmits. If so, a missing fragment may still arrive after every path has delivered a
+    /// later one.
     pub(super) retransmit: bool,
     /// Maximum size of the buffers, bytes.
     pub(super) memory_bytes: u64,
@@ -67,15 +68,15 @@ struct Stream<P> {
     expected: u64,
     /// By number, all larger than the expected one between two calls.
     entries: OutOfOrderQueue<Entry<P>>,
-    /// What the entries are charged.
+    /// The memory charged for the entries, bytes.
     memory: u64,
     /// One past the largest number that each path delivered, without retransmissions.
     next_on_path: Vec<(PathId, u64)>,
     skipped_ranges: VecDeque<(u64, u64)>,
     /// Whether fragments were given up since the latest delivery.
     gap: bool,
-    /// Its place in [`ReorderBuffer::waiting`]: when the wait for the fragment at the head began, and the order in which
-    /// streams began to wait.
+    /// The stream's place in [`ReorderBuffer::waiting`]: when the wait for the fragment at the head began, and the
+    /// order in which streams began to wait.
     waiting: Option<(Instant, u64)>,
 }
 
@@ -98,17 +99,18 @@ impl<P> Default for Stream<P> {
 pub(super) struct ReorderBuffer<P> {
     pub(super) config: ReorderConfig,
     streams: StreamTable<Stream<P>>,
-    /// Streams that wait for a fragment: since when, the order in which they began to, and which.
+    /// Streams that wait for a fragment: since when, the order in which they began to wait, and the stream.
     waiting: BTreeSet<(Instant, u64, u8)>,
     /// The number of the next stream that begins to wait.
     next_waiting: u64,
     /// Fragments in the buffers.
     pub(super) buffered: u64,
-    /// What all entries are charged, bytes.
+    /// The memory charged for all entries, bytes.
     pub(super) memory: u64,
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) deadline: Instant,
-    /// What is in order: at most what one call has released, as the driver takes all of it before the next one.
+    /// Fragments in order: at most those that one call has released, because the driver takes all of them before the
+    /// next call.
     deliveries: VecDeque<Delivery<P>>,
 }
 
@@ -135,7 +137,7 @@ impl<P: Payload> ReorderBuffer<P> {
         delivery
     }
 
-    /// A fragment arrived on `path`; `is_in_use` returns whether a path has delivered data lately.
+    /// A fragment arrived on `path`; `is_in_use` returns whether a path has recently delivered data.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -192,7 +194,7 @@ impl<P: Payload> ReorderBuffer<P> {
         self.update_deadline();
     }
 
-    /// A fragment before the expected one: a duplicate, or one that was given up.
+    /// Handles a fragment before the expected one: a duplicate, or one that was given up.
     fn handle_late(&mut self, number: u64, delivery: Delivery<P>, counters: &mut EndpointCounters) {
         if !self.streams[delivery.stream].remove_skipped(number) {
             counters.duplicate_fragments += 1;
@@ -231,7 +233,7 @@ impl<P: Payload> ReorderBuffer<P> {
         self.memory += memory;
     }
 
-    /// Delivers what is in order.
+    /// Delivers the fragments that are in order.
     fn advance(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
         let stream = &mut self.streams[index];
         while let Some(entry) = stream.entries.remove_first(stream.expected) {
@@ -328,7 +330,7 @@ impl<P: Payload> ReorderBuffer<P> {
         self.update_deadline();
     }
 
-    /// Counts again what is charged and held.
+    /// Checks the counts of fragments and memory by counting again.
     pub(super) fn check(&self) {
         let entries = || self.streams.iter().flat_map(|(_, stream)| stream.entries.iter().map(|(_, entry)| entry));
         assert_eq!(self.memory, entries().map(Entry::memory).sum::<u64>());

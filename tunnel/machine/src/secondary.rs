@@ -1,13 +1,13 @@
-//! Whether the regular paths are full, so that secondary ones are used.
+//! Decides whether the regular paths are full, so that secondary ones are used.
 //!
 //! ```text
 //! full  if  packets have waited without a break for max(FULL_TIME, 4 srtt),  or  all phantom queues are FULL_TIME long
 //! ```
-//! The round trips are for a window that still grows (RFC 6928: 10 packets, doubled each round trip).
-//! Secondary paths then carry what the regular ones have no room for; while the phantom queues are long they come first,
-//! because a flow that paces itself leaves no packets waiting. Once needed, they stay in use for some of their round
-//! trips as long as the regular paths are busy, so that the inner flows' windows do not swing. The scheduler is not
-//! asked: it sees the regular paths alone.
+//! The 4 RTTs leave time for a window that still grows (RFC 6928: 10 packets, doubled each RTT). Secondary paths then
+//! carry the packets for which the regular ones have no room. While the phantom queues are long, secondary paths come
+//! first, because a flow that paces itself leaves no packets waiting. Once needed, they stay in use for some of their
+//! RTTs as long as the regular paths are busy, so that the inner flows' windows do not swing. The scheduler does not
+//! decide this: it sees only the regular paths.
 
 use schedule::PathView;
 use units::{Instant, Span};
@@ -15,13 +15,13 @@ use units::{Instant, Span};
 /// Time for which packets wait without a break at a full path, and the length of its phantom queue. Longer than a burst
 /// (the scheduler `overflow` has the same limit).
 const FULL_TIME: Span = Span::from_millis(50);
-/// Round trips for which packets wait at least.
+/// Minimum number of RTTs for which packets wait.
 const GROWTH_ROUND_TRIPS: u64 = 4;
-/// Fewer packets are no backlog.
+/// Minimum number of packets of a backlog.
 const MIN_BACKLOG_PACKETS: u64 = 4;
 /// A phantom queue of at least this length shows a busy path.
 const BUSY_TIME: Span = Span::from_millis(2);
-/// Round trips of a secondary path for which it stays needed: two of BBR's gain cycles.
+/// Number of RTTs of a secondary path for which it stays needed: two of BBR's gain cycles.
 const NEED_ROUND_TRIPS: u64 = 16;
 
 /// When secondary paths carry packets.
@@ -36,7 +36,7 @@ pub(super) enum SecondaryUse {
     First,
 }
 
-/// What has been seen of the regular paths' load.
+/// Measures the load of the regular paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LoadMonitor {
     /// Since when packets wait.
@@ -62,8 +62,8 @@ impl LoadMonitor {
         self.latest = SecondaryUse::First;
     }
 
-    /// The use of secondary paths now, with `unsent_packets` that wait. `secondary_srtt` is the round trip of the fastest
-    /// of them.
+    /// The use of secondary paths now, with `unsent_packets` that wait. `secondary_srtt` is the smoothed RTT of the
+    /// fastest secondary path.
     pub(super) fn update<'a>(
         &mut self,
         now: Instant,

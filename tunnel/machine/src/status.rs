@@ -28,15 +28,15 @@ pub struct PathStatus {
     pub up: bool,
     /// Whether either end uses it as a backup.
     pub backup: bool,
-    /// Whether either end uses it only while regular paths are full, and neither as a backup.
+    /// Whether either end uses it only while regular paths are full, and neither end uses it as a backup.
     pub secondary: bool,
-    /// Smoothed round trip of data and acknowledgement, which may return by another path.
+    /// Smoothed RTT of data and acknowledgement, which may return by another path.
     pub srtt: Span,
-    /// Minimum round trip.
+    /// Minimum RTT.
     pub min_rtt: Span,
-    /// Mean deviation of the round trip.
+    /// Mean deviation of the RTT.
     pub rttvar: Span,
-    /// Round trip of the latest probe, on this path both ways.
+    /// RTT of the latest probe, on this path in both directions.
     pub probe_rtt: Option<Span>,
     /// One-way delay to the peer in excess of the fastest path's.
     pub excess_one_way_delay: Span,
@@ -68,16 +68,16 @@ pub struct PathStatus {
     pub received_bytes: u64,
     /// Arrival of the latest datagram.
     pub last_received: Option<Instant>,
-    /// Times that it stopped working.
+    /// Number of times that it stopped working.
     pub failures: u64,
-    /// Times that it moved to another address of the peer.
+    /// Number of times that it moved to another address of the peer.
     pub moves: u64,
-    /// Other addresses from which datagrams arrived, and which the path did not move to: the present address answered,
-    /// or that one did not.
+    /// Other addresses from which datagrams arrived, but to which the path did not move: the present address answered,
+    /// or the other one did not.
     pub refused_addresses: u64,
 }
 
-/// What left the ingress queue of one class of flows.
+/// Counters of the packets of one class of flows that left the ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
     /// Inner packets.
@@ -101,11 +101,11 @@ impl ClassCounters {
 pub struct EndpointCounters {
     /// Inner packets from the device.
     pub ingress_packets: u64,
-    /// Inner packets dropped at the ingress queue, by CoDel or for want of room.
+    /// Inner packets dropped at the ingress queue, by CoDel or because it was full.
     pub ingress_dropped_packets: u64,
     /// Inner packets that CoDel marked CE at the ingress queue, or trimmed by a segment where they are not ECN-capable.
     pub ingress_marked_or_trimmed_packets: u64,
-    /// Pure acknowledgements of inner TCP flows that a newer one took the place of.
+    /// Pure acknowledgements of inner TCP flows that a newer one replaced.
     pub thinned_acks: u64,
     /// Inner packets sent in bundles.
     pub bundled_packets: u64,
@@ -117,7 +117,7 @@ pub struct EndpointCounters {
     pub redundant_fragments: u64,
     /// Packets of the real-time class that left the ingress queue.
     pub realtime: ClassCounters,
-    /// All others that left it.
+    /// All other packets that left the ingress queue.
     pub bulk: ClassCounters,
     /// Moves of the real-time class from one path to another.
     pub realtime_moves: u64,
@@ -125,9 +125,9 @@ pub struct EndpointCounters {
     pub copied_fragments: u64,
     /// Their bytes, with the headers of their datagrams from UDP's payload on.
     pub copied_bytes: u64,
-    /// Copies that were acknowledged before what they are copies of.
+    /// Copies that were acknowledged before their originals.
     pub first_copies: u64,
-    /// Copies of what was acknowledged before them.
+    /// Copies whose originals were acknowledged first.
     pub wasted_copies: u64,
     /// Fragments that the sender gave up.
     pub abandoned_fragments: u64,
@@ -145,8 +145,8 @@ pub struct EndpointCounters {
     pub missing_fragments: u64,
     /// Fragments dropped because the reorder buffer was full.
     pub reorder_dropped_fragments: u64,
-    /// Malformed frames and fragments; pings and acknowledgements that one datagram holds too many of;
-    /// acknowledgements of packets that were never sent.
+    /// Malformed frames and fragments; pings and acknowledgements beyond the limit per datagram; acknowledgements of
+    /// packets that were never sent.
     pub malformed_frames: u64,
 }
 
@@ -171,6 +171,6 @@ pub struct EndpointStatus {
     pub reorder_timeout: Span,
     /// Payload of a full fragment, bytes.
     pub fragment_size: u32,
-    /// Why the congestion control runs another algorithm than the configured one, if it does.
+    /// Why the congestion control runs a different algorithm than the configured one, if it does.
     pub controller_failure: Option<String>,
 }

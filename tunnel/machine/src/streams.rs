@@ -1,4 +1,5 @@
-//! A table with an entry for each stream that was used: an endpoint whose peer is idle, or has few flows, holds few.
+//! A table with an entry for each stream that was used: an endpoint whose peer is idle, or has few flows, has few
+//! entries.
 
 use crate::ingress::STREAMS;
 use std::ops::{Index, IndexMut};
@@ -12,7 +13,7 @@ impl<T> StreamTable<T> {
         Self((0..STREAMS).map(|_| None).collect())
     }
 
-    /// The entry of a stream, which `make` makes if there is none.
+    /// The entry of a stream; `make` creates it if there is none.
     pub(crate) fn get_or_insert_with(&mut self, stream: u8, make: impl FnOnce() -> T) -> &mut T {
         self.0[usize::from(stream)].get_or_insert_with(|| Box::new(make()))
     }

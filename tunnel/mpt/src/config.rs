@@ -8,7 +8,7 @@ pub const DEFAULT_SCHEDULER: &str = "packet-round-robin";
 pub const DEFAULT_MTU: u16 = 1440;
 /// Maximum time that a packet waits for earlier ones (`max_buffdelay_msec`).
 pub const DEFAULT_REORDER_TIMEOUT: Span = Span::from_millis(100);
-/// Keepalives that may be missing before a path is down, if no dead time is configured.
+/// Number of missing keepalives after which a path is down, if no dead time is configured.
 const DEFAULT_MISSING_KEEPALIVES: u64 = 3;
 
 /// Configuration of the resequencer.

@@ -1,5 +1,5 @@
-//! The encoding of MPT's control messages, of which Ropewalk implements the keepalive only: a message after a GRE
-//! header whose protocol type is that of IP packets, distinguished from a packet by its first byte.
+//! The encoding of MPT's control messages, of which Ropewalk implements only the keepalive. A message follows a GRE
+//! header with the protocol type of IP packets; its first byte distinguishes it from a packet.
 //!
 //! ```text
 //! GRE 4   A1   status 1   authentication 1   its length 1   round 1   IP version 1   zero 2
@@ -31,7 +31,7 @@ impl Keepalive {
     /// Length of the message with its GRE header, bytes.
     pub const LEN: usize = 44;
 
-    /// Encodes the UDP payload, without a GRE sequence number, which would be one of the data.
+    /// Encodes the UDP payload, without a GRE sequence number, because those number the data.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let is_ipv6 = self.sender.is_ipv6();

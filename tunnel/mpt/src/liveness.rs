@@ -1,4 +1,4 @@
-//! Liveness of an MPT path, by the peer's keepalives and its interface.
+//! Liveness of an MPT path, from the peer's keepalives and the state of the interface.
 
 use crate::config::KeepaliveConfig;
 use units::{Instant, Span};
@@ -12,7 +12,7 @@ pub(crate) struct Liveness {
     keepalive: Option<KeepaliveConfig>,
     /// Whether netlink reports its interface up.
     pub(crate) is_link_up: bool,
-    /// Whether the peer was last received within the dead time.
+    /// Whether a datagram of the peer arrived within the dead time.
     is_alive: bool,
     /// The end of a suspension.
     suspended_until: Option<Instant>,

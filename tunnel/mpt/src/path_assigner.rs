@@ -3,7 +3,8 @@
 use schedule::{PathView, Scheduler, SchedulerView};
 use units::{Instant, PathId};
 
-/// Assigns each packet a path and a sequence number, which is common to all paths (draft-lencse-tsvwg-mpt, section 3).
+/// Assigns to each packet a path and a sequence number from the one space of all paths (draft-lencse-tsvwg-mpt, section
+/// 3).
 #[derive(Debug)]
 pub struct PathAssigner {
     scheduler: Box<dyn Scheduler>,
@@ -24,8 +25,8 @@ impl PathAssigner {
         (path.has_room, path.active) = (is_usable, is_usable);
     }
 
-    /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; no sequence number
-    /// is used then.
+    /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; then no sequence
+    /// number is used up.
     pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
         let sequence = self.next_sequence;
         let view = SchedulerView {

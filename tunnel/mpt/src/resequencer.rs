@@ -74,7 +74,7 @@ impl<P> Resequencer<P> {
         }
     }
 
-    /// Packet `seq` arrived. What is in order is passed to `deliver`.
+    /// Packet `seq` arrived. The packets that are in order now are passed to `deliver`.
     pub fn handle(&mut self, now: Instant, seq: u64, packet: P, mut deliver: impl FnMut(Delivery<P>)) {
         if seq < self.expected {
             self.counters.late += 1;

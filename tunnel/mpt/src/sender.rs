@@ -13,7 +13,7 @@ use wire::gre;
 pub struct PathStatus {
     /// Whether the path carries packets.
     pub up: bool,
-    /// Times that the path went down.
+    /// Number of times that the path went down.
     pub failures: u64,
 }
 

@@ -1,11 +1,11 @@
 //! Decoding of 32-bit sequence numbers to 64 bits, and detection of a restarted peer.
 //!
 //! A number is decoded to the one nearest to the largest so far (RFC 2890, section 2.2: modulo 2^32), which MPT does
-//! not do. MPT does not signal that its counter restarted. Its published heuristic is: a number up to 50 that is too
-//! low. Here such a number must also be further back than the reorder window; and if the first ones were lost, several
-//! packets in a row that far back mean the same.
+//! not do. MPT does not signal that its counter restarted. Its published heuristic assumes a restart at a number of up
+//! to 50 that is too low. Here such a number must also be behind the reorder window. If the first numbers were lost,
+//! several packets in a row behind the window also mean a restart.
 
-/// MPT's bound of the first numbers after a start.
+/// The largest number that MPT takes for one of the first after a start.
 const MAX_FIRST: u32 = 50;
 /// Packets in a row behind the reorder window that mean a restart.
 const RESTART_PACKETS: u32 = 16;

@@ -1,8 +1,8 @@
 //! Properties of a host that must hold whatever one of its peers sends; they panic if one does not. The fuzz target
-//! (`fuzz/`) calls them, and tests with the saved inputs of fuzzing and mutations of them.
+//! (`fuzz/`) calls them, and so do tests, with the saved inputs of fuzzing and mutations of them.
 //!
 //! The host has two peers, each with a session: an honest one, which is a node as well, and a hostile one, which seals
-//! whatever the bytes say. What arrives is written to a device that keeps it.
+//! whatever the bytes say. Arriving packets are written to a device that keeps them.
 
 mod host;
 
@@ -22,7 +22,7 @@ const HOSTILE: u8 = 3;
 const PATH: PathConfig = PathConfig::regular(1472, 28);
 /// Memory of each queue of an endpoint, bytes.
 const MEMORY_BYTES: u64 = 256 << 10;
-/// Datagrams that one step may cause at most: what an endpoint's queues hold, and answers.
+/// Maximum number of datagrams that one step may cause: the content of an endpoint's queues, and answers.
 const MAX_DATAGRAMS: usize = 8192;
 /// Steps after which the honest peer's packets have arrived.
 const ROUNDS: usize = 100;
@@ -53,7 +53,7 @@ impl Hostile {
     }
 }
 
-/// The network, and what is under way.
+/// The network, and the datagrams in transit.
 struct World {
     now: Instant,
     host: TestHost,
@@ -67,9 +67,9 @@ struct World {
     from_host: BTreeSet<u32>,
 }
 
-/// Whatever a hostile peer sends, however the host's configuration changes: what is charged is what is held and no more
-/// than the options allow, nothing is delivered with a source that is not the peer's, and all packets of an honest peer
-/// arrive, in both directions, except those that the sender's own queue drops (CoDel).
+/// Whatever a hostile peer sends, and however the host's configuration changes: the memory charged equals the memory
+/// held and does not exceed the options, and no packet is delivered with a source that is not the peer's. All packets
+/// of an honest peer arrive, in both directions, except those that the sender's own queue drops (CoDel).
 ///
 /// # Panics
 /// If that does not hold.
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// What a reload does to the hostile peer, or the host's network.
+    /// Changes the hostile peer's configuration as a reload does, or the host's network.
     fn reload(&mut self, choices: &mut Choices<'_>) {
         let (id, path) = (self.host.peer(HOSTILE), choices.byte() & 15);
         let node = &mut self.host.node;

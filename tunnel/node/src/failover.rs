@@ -1,22 +1,22 @@
-//! A group of peers of which any one can carry the packets of their networks: several servers.
+//! A group of peers, such as several servers, any one of which can carry the packets of their networks.
 //!
 //! All members keep their sessions and probe their paths, so that the others are known to work when the active one does
-//! not. The active member stays as long as any of its paths works. When none does, the first other member that works, in
-//! the order of their priorities, takes its place at once. A member of a higher priority takes it back when it has worked
-//! without interruption for [`RETURN_TIME`]; one of the same priority never does. So a server that comes and goes moves
-//! nothing.
+//! not. The active member stays active as long as any of its paths works. When none does, the first other working
+//! member, in the order of their priorities, replaces it at once. A member of a higher priority becomes active again
+//! when it has worked without interruption for [`RETURN_TIME`]; one of the same priority does not. So an unstable
+//! server does not cause repeated moves.
 
 use seal::PeerId;
 use units::{Instant, Span};
 
-/// Time for which a preferred member must have worked without interruption before it is active again.
+/// Time for which a preferred member must have worked without interruption before it becomes active again.
 pub const RETURN_TIME: Span = Span::from_secs(60);
 
 /// A peer of a group.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     id: PeerId,
-    /// The smaller, the more preferred.
+    /// The priority; smaller values are preferred.
     priority: u32,
     /// Since when a path to it has worked without interruption; `None` if none does.
     working_since: Option<Instant>,
@@ -31,8 +31,8 @@ pub struct PeerGroup {
 }
 
 impl PeerGroup {
-    /// A group of peers with their priorities, the smallest the most preferred; of equal ones the first. The active member
-    /// of `previous`, an earlier group, stays active if it is a member still.
+    /// A group of peers with their priorities. The smallest value is preferred, among equal ones the first. The active
+    /// member of `previous`, an earlier group, stays active if it is still a member.
     ///
     /// # Panics
     /// Without members.
@@ -59,8 +59,8 @@ impl PeerGroup {
         self.members.iter().any(|member| member.id == id)
     }
 
-    /// Takes over which members work; returns the active one if it has changed. To be called after each change, and at the
-    /// [`deadline`](Self::deadline).
+    /// Updates the state of the members, for which `works` is called; returns the active member if it has changed. To
+    /// be called after each change, and at the [`deadline`](Self::deadline).
     pub fn update(&mut self, now: Instant, works: impl Fn(PeerId) -> bool) -> Option<PeerId> {
         for member in &mut self.members {
             member.working_since = works(member.id).then(|| member.working_since.unwrap_or(now));

@@ -1,6 +1,6 @@
-//! The addresses of the peer's paths: which one is in use, which one is validated, and which one is configured.
+//! The addresses of the peer's paths: the one in use, the one being validated, and the configured one.
 //!
-//! The machine decides when a path moves ([`machine::Candidate`]); here are the addresses.
+//! The machine decides when a path moves ([`machine::Candidate`]); this file has the addresses.
 
 use crate::node::Node;
 use crate::peer::{Address, NodeEvent, Peer, Route};
@@ -8,7 +8,7 @@ use machine::{Candidate, CandidateOutcome, PathConfig, Payload};
 use seal::PeerId;
 use units::{Instant, PathId, Span};
 
-/// Time for which an address that was refused is no candidate again, while the path works.
+/// Time for which a refused address does not become a candidate again while the path works.
 const REFUSED_TIME: Span = Span::from_secs(10);
 
 /// A path of a peer with its routes.
@@ -23,7 +23,7 @@ pub(crate) struct RoutedPath<A> {
     largest_packet_number: Option<u64>,
     /// Another route to the peer, which is being validated.
     candidate: Option<Route<A>>,
-    /// The route refused last, and until when it is no candidate.
+    /// The route refused last, and until when it cannot be a candidate.
     refused: Option<(Route<A>, Instant)>,
 }
 
@@ -36,7 +36,7 @@ impl<A: Address> RoutedPath<A> {
         self.configured.is_some()
     }
 
-    /// The peer has restarted: its packet numbers begin anew.
+    /// The peer has restarted: its packet numbers begin at zero again.
     pub(crate) fn restart(&mut self) {
         (self.largest_packet_number, self.candidate, self.refused) = (None, None, None);
     }
@@ -46,14 +46,14 @@ impl<A: Address> RoutedPath<A> {
         self.candidate.as_ref()
     }
 
-    /// Whether datagrams by `arrived` are by `route`. A configured path has its own local address.
+    /// Whether a datagram by `arrived` counts as one by `route`. A configured path has its own local address.
     fn is_by(&self, route: &Route<A>, arrived: &Route<A>) -> bool {
         if self.is_configured() { route.has_same_destination(arrived) } else { route == arrived }
     }
 }
 
 impl<P: Payload, A: Address> Peer<P, A> {
-    /// An authentic datagram of so many bytes arrived by `route` on path `id`. True if it opened the path.
+    /// An authentic datagram of `bytes` bytes arrived by `route` on path `id`. True if it opened the path.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
@@ -133,7 +133,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
         moved
     }
 
-    /// Has the configured address of paths validated that are at another one, and down.
+    /// Starts to validate the configured address of each path that is down at another address.
     pub(crate) fn validate_configured(&mut self, now: Instant) {
         for (id, path) in &mut self.paths {
             let id = PathId(u16::from(*id));
@@ -158,7 +158,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
 }
 
 impl<P: Payload, A: Address> Node<P, A> {
-    /// Applies the outcomes of validations: what is sent next goes to the addresses that they left.
+    /// Applies the outcomes of validations, before the next datagrams are sent to the resulting addresses.
     pub(crate) fn migrate(&mut self, now: Instant, id: PeerId) {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         let moved = peer.apply_outcomes(now, &*self.learned_path_config);

@@ -25,9 +25,9 @@ pub struct Node<P, A> {
     /// The peer that sends next (round robin).
     pub(crate) next_peer: PeerId,
     pub(crate) schedule: Schedule,
-    /// The other node that the initiation handled last is to be passed to.
+    /// The other node to pass the initiation handled last to.
     pub(crate) pass_to: Option<u8>,
-    /// When silent paths are removed next.
+    /// When silent paths will next be removed.
     next_silent_path_check: Instant,
 }
 
@@ -79,7 +79,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.sessions.set_other_peers(peers);
     }
 
-    /// The other node of this host that the datagram opened last is to be passed to, an initiation, for
+    /// The other node of this host to pass the datagram opened last to, which is an initiation, for
     /// [`Node::open_admitted`]. Returned once.
     pub fn take_pass_to(&mut self) -> Option<u8> {
         self.pass_to.take()
@@ -99,8 +99,8 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
     }
 
-    /// Adds or changes a path to a peer by a configured route. It stays where the peer has moved it if that was its
-    /// route before. Handshakes are initiated from now on.
+    /// Adds or changes a path to a peer by a configured route. If `route` is already its configured route, the path
+    /// stays at the address to which the peer has moved it. Handshakes are initiated from now on.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
@@ -136,7 +136,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     }
 
     /// A socket is closed. Paths that peers opened by it are removed without an announcement: their datagrams may
-    /// arrive by another one.
+    /// arrive by another socket.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
         for (id, (peer, _)) in &mut self.peers {
@@ -250,7 +250,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     }
 
     /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a
-    /// configured path to it. If no path works any more, the peer may have restarted: a new handshake starts.
+    /// configured path to it. If no path works, the peer may have restarted: a new handshake starts.
     pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, NodeEvent)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -286,7 +286,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.sessions.deadline().min(others).min(ready.unwrap_or(Instant::NEVER))
     }
 
-    /// When the endpoint of a peer has something to do by itself.
+    /// When the endpoint of a peer next has something to do without an input.
     fn endpoint_deadline(&self, id: PeerId, now: Instant) -> Instant {
         let with_session = self.peers.get(&id).filter(|(peer, _)| peer.has_session);
         with_session.map_or(Instant::NEVER, |(peer, _)| peer.endpoint.deadline(now))
@@ -299,7 +299,8 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.schedule = schedule;
     }
 
-    /// Tells the sessions where the peers' working paths are: a flood of initiations must not keep them off.
+    /// Passes the sources of the peers' working paths to the sessions: a flood of initiations must not lock those peers
+    /// out.
     fn remember_sources(&mut self) {
         for (id, (peer, _)) in &self.peers {
             for path in peer.endpoint.status().paths.iter().filter(|path| path.up) {

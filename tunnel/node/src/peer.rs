@@ -16,15 +16,15 @@ pub trait Address: Clone + PartialEq + Debug {
     /// Appends the octets of IP address and port, which cookies are bound to.
     fn octets(&self, octets: &mut Vec<u8>);
 
-    /// Whether both are the same address of the peer, whichever local address it is reached from.
+    /// Whether both are the same address of the peer; local addresses may differ.
     fn is_same_remote(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// Whether both have the peer's IP address in common, and the local one: only the port may differ.
+    /// Whether the peer's IP address and the local one are the same in both: only the port may differ.
     fn is_same_host(&self, other: &Self) -> bool;
 
-    /// The same address of the peer, reached from whichever local address.
+    /// The same address of the peer, without a local address.
     #[must_use]
     fn without_local(&self) -> Self {
         self.clone()
@@ -64,7 +64,7 @@ pub enum NodeEvent {
     PathMigrated(PathId),
     /// The peer opened a path, or uses one again that was removed.
     PathOpened(PathId),
-    /// A path that the peer opened was removed here: it was silent, or its socket was closed.
+    /// This host removed a path that the peer opened: it was silent, or its socket was closed.
     PathForgotten(PathId),
     /// An event of its endpoint.
     Tunnel(machine::EndpointEvent),
@@ -90,13 +90,13 @@ impl<P: Payload, A: Address> Peer<P, A> {
         Self { endpoint, paths: BTreeMap::new(), has_session: false, restarts: 0, removals: [None; MAX_PATHS] }
     }
 
-    /// The id of the path by this route: cookies are stored by it, and failed responses counted.
+    /// The id of the path by this route. Cookies and counts of failed responses are stored by it.
     pub(crate) fn route_path_id(&self, route: &Route<A>) -> Option<u8> {
         let mut paths = self.paths.iter();
         paths.find(|(_, path)| path.route.has_same_destination(route)).map(|(path_id, _)| *path_id)
     }
 
-    /// The peer has restarted: creates a new endpoint, with the configured paths alone.
+    /// The peer has restarted: creates a new endpoint, with the configured paths only.
     pub(crate) fn restart(&mut self, config: machine::EndpointConfig) {
         self.endpoint = Endpoint::new(config);
         self.restarts += 1;

@@ -11,7 +11,7 @@ use wire::frame::{Body, Bundle, DataHeader, Frame, PathState};
 
 /// Path id of a handshake message by a route that no path uses.
 pub(crate) const NO_PATH: u8 = u8::MAX;
-/// Handshake messages that wait to be sent, beyond which replies are dropped: initiators try again.
+/// Maximum number of handshake messages that wait to be sent. Beyond it replies are dropped: initiators try again.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// An opened datagram, to be [processed](Node::process).
@@ -96,8 +96,9 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.events.push_back((id, NodeEvent::Established { numbers_reset }));
     }
 
-    /// Processes an opened datagram, given whole with header and tag, marked CE if `ce`. `make_payload` makes the payload of
-    /// a fragment from its range in the datagram; it begins with a virtio_net_hdr if the flag is set.
+    /// Processes an opened datagram, which is passed with header and tag; `ce` if it was marked CE. `make_payload`
+    /// makes the payload of a fragment from its range in the datagram; it begins with a virtio_net_hdr if the flag is
+    /// set.
     ///
     /// # Errors
     /// The datagram is malformed, and dropped.
@@ -123,7 +124,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         let arrival = Arrival { path: PathId(u16::from(path)), packet_number, ce };
         let tag_start = datagram.len() - TAG_LEN;
         let body = Body::parse(&datagram[HEADER_LEN..tag_start]).map_err(|_| Malformed)?;
-        // A datagram that was in flight does not open a path again that the peer has removed.
+        // A datagram in flight does not reopen a path that the peer has removed.
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
         }

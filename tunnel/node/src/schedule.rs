@@ -1,5 +1,5 @@
-//! Which peers have something to do, and when the others have: a datagram costs a host the same whether it has one idle
-//! peer or a thousand.
+//! Tracks the peers that have something to do, and the deadlines of the others. The cost of a datagram does not depend
+//! on the number of idle peers.
 
 use seal::PeerId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use units::Instant;
 /// The peers that are polled, and the timers of all.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    /// The peers that are polled; whether something has happened to one since the last [`Self::settle`].
+    /// The peers that are polled, and whether something has happened to each since the last [`Self::settle`].
     ready: BTreeMap<PeerId, bool>,
     /// The deadline of each peer that has one, as of the last [`Self::settle`].
     deadlines: BTreeMap<PeerId, Instant>,

@@ -1,4 +1,4 @@
-//! Sending: handshake messages, and datagrams, which are encoded and sealed in buffers of the driver.
+//! Sending: handshake messages, and datagrams, which are encoded and sealed in the driver's buffers.
 
 use crate::node::Node;
 use crate::peer::{Address, Route};
@@ -78,7 +78,7 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// Encodes and seals a datagram of [`Node::encode_length`] bytes, which must be called just before; the last
     /// fragment of an inner packet may be longer, with padding. `write_payload` copies a payload, pads it, and returns
-    /// whether it begins with a virtio_net_hdr. Returns false if there is no session any more: then the datagram must
+    /// whether it begins with a virtio_net_hdr. Returns false if there is no longer a session: then the datagram must
     /// not be sent.
     pub fn seal_into(
         &mut self,

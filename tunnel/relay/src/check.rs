@@ -1,12 +1,12 @@
 //! Properties of the relay that must hold whatever the peer sends; they panic if one does not. The fuzz target (`fuzz/`)
-//! calls them, and tests with the saved inputs of fuzzing and mutations of them.
+//! calls them, and so do tests, with the saved inputs of fuzzing and mutations of them.
 
 use crate::{Addresses, Body, Chunk, ConnectionId, Event, Header, Message, Relay, RelayConfig, ResetReason};
 use std::net::{Ipv4Addr, SocketAddr};
 use units::{Instant, Span};
 use wire::check::Choices;
 
-/// Bytes of a connection, of which only the number counts.
+/// Bytes of a connection, represented by their number.
 #[derive(Clone, Debug)]
 struct Length(u32);
 
@@ -22,11 +22,12 @@ impl Chunk for Length {
 }
 
 const CONFIG: RelayConfig = RelayConfig { memory_bytes: 1 << 20, max_connections: 8 };
-/// Messages without data that may wait in one step: the answers to its messages, and one of each connection.
+/// Maximum number of messages without data that wait in one step: the answers to its messages, and one of each
+/// connection.
 const MAX_ANSWERS: usize = 128;
 
-/// Any messages in any order, from a peer and from local sockets. What is charged is what is held and no more than the
-/// configuration allows; connections and answers are bounded; a driver never gets more than it may write.
+/// Any messages in any order, from a peer and from local sockets. The memory charged equals the memory held and does
+/// not exceed the configuration; connections and answers are bounded; a driver never gets more data than it may write.
 ///
 /// # Panics
 /// If that does not hold.

@@ -1,4 +1,4 @@
-//! Chunks of a byte stream in order, charged to the memory of all.
+//! Chunks of a byte stream in order, charged to the memory that all connections share.
 
 use crate::event::Chunk;
 use crate::memory::Memory;
@@ -29,8 +29,8 @@ impl<C: Chunk> Chunks<C> {
         self.queue.iter()
     }
 
-    /// Forgets the first `bytes`; the chunk in which they end is cut. Returns the number of chunks forgotten, and takes
-    /// what they were charged from `held` and `memory`.
+    /// Forgets the first `bytes`; the chunk in which they end is cut. Returns the number of forgotten chunks, and
+    /// subtracts their charge from `held` and `memory`.
     pub(crate) fn release(&mut self, bytes: u64, held: &mut u64, memory: &mut Memory) -> usize {
         let (mut remaining, mut forgotten) = (bytes, 0);
         while let Some(front) = self.queue.front_mut().filter(|_| remaining > 0) {
@@ -45,7 +45,7 @@ impl<C: Chunk> Chunks<C> {
             } else {
                 let cut_length = self.front_length.max(front.len());
                 *front = front.slice(released as u32, length as u32);
-                // Half of its memory is charged at least.
+                // At least half of its memory is charged.
                 self.front_length = if front.len() < cut_length / 2 {
                     front.detach();
                     front.len()

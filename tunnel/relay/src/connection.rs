@@ -11,14 +11,14 @@ use wire::relay::{Addresses, Body};
 const OPEN_TIMEOUT: Span = Span::from_secs(1);
 /// Maximum number of open messages: a client gives up earlier (tcp_syn_retries).
 const MAX_OPENS: u32 = 7;
-/// Time by which an acknowledgement is delayed at most.
+/// Maximum delay of an acknowledgement.
 const ACK_DELAY: Span = Span::from_millis(20);
 /// Bytes after which an acknowledgement is not delayed.
 const ACK_BYTES: u64 = 256 * 1024;
-/// Silence after which an acknowledgement is sent all the same: if the peer has lost the connection, it resets it.
+/// Silence after which an acknowledgement is sent as a probe: a peer that has lost the connection answers with a reset.
 const PROBE_INTERVAL: Span = Span::from_secs(300);
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// This end has sent this many open messages, the latest one at that time.
@@ -40,7 +40,7 @@ pub(crate) struct Connection<C> {
     ack_deadline: Instant,
     /// The offset acknowledged last.
     acknowledged: u64,
-    /// When the peer was last heard of or an acknowledgement was sent.
+    /// When the last message of the peer arrived or the last acknowledgement was sent, whichever is later.
     last_heard: Instant,
     /// Whether a readable event is pending.
     pub(crate) is_readable: bool,
@@ -75,7 +75,7 @@ impl<C: Chunk> Connection<C> {
         }
     }
 
-    /// Whether an open message is to be sent again, or `None` if no answer is to be expected any more.
+    /// Whether to send an open message again; `None` if an answer can no longer be expected.
     pub(crate) fn reopen(&mut self, now: Instant) -> Option<bool> {
         let Phase::Opening(opens, _) = self.phase else { return Some(false) };
         if now < self.deadline() {
@@ -99,7 +99,7 @@ impl<C: Chunk> Connection<C> {
         self.last_heard = now;
     }
 
-    /// A segment arrived; true if it must be acknowledged now.
+    /// A segment arrived. True if it must be acknowledged now.
     pub(crate) fn needs_ack(&mut self, now: Instant, memory: &Memory) -> bool {
         let unacknowledged = self.receive.acknowledgement() - self.acknowledged;
         let gap = self.receive.gap_end() > self.receive.acknowledgement();

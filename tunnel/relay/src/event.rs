@@ -1,4 +1,4 @@
-//! What a [`Relay`](crate::Relay) takes and gives.
+//! The inputs and outputs of a [`Relay`](crate::Relay).
 
 use wire::relay::{Addresses, Header, ResetReason};
 
@@ -9,7 +9,7 @@ pub trait Chunk: Clone {
     /// The bytes `start..end`.
     #[must_use]
     fn slice(&self, start: u32, end: u32) -> Self;
-    /// Moves the bytes to memory of their own: a few bytes of a large chunk shall not keep all of it.
+    /// Moves the bytes to memory of their own: a few bytes must not keep a large chunk in use.
     fn detach(&mut self) {}
     /// Whether the length is zero.
     fn is_empty(&self) -> bool {
@@ -20,7 +20,7 @@ pub trait Chunk: Clone {
 /// Configuration of a [`Relay`](crate::Relay).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayConfig {
-    /// Maximum size of all bytes to be sent, and of all received bytes, each.
+    /// Maximum memory for the bytes to be sent, and the same for the received bytes.
     pub memory_bytes: u64,
     /// Maximum number of connections.
     pub max_connections: usize,
@@ -35,7 +35,7 @@ impl Default for RelayConfig {
 /// A connection, as this end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
-    /// Whether this end has opened it, whose number it is then.
+    /// Whether this end has opened it. The end that opens a connection numbers it.
     pub is_local: bool,
     /// Its number.
     pub number: u32,
@@ -46,7 +46,7 @@ pub struct ConnectionId {
 pub struct Message<C> {
     /// The header.
     pub header: Header,
-    /// The bytes of a data message that has some.
+    /// The bytes of a data message, if it has any.
     pub chunk: Option<C>,
 }
 
@@ -63,12 +63,12 @@ pub enum Event {
     },
     /// The server has accepted a connection of this end.
     Accepted(ConnectionId),
-    /// There are bytes to be [consumed](crate::Relay::consume), or the byte stream of the peer has ended: then the driver
-    /// consumes what is left, if only 0 bytes, because a connection is closed when its end is consumed.
+    /// There are bytes to be [consumed](crate::Relay::consume), or the byte stream of the peer has ended. At the end
+    /// the driver consumes the rest, even if it is 0 bytes, because a connection is closed when its end is consumed.
     Readable(ConnectionId),
     /// There is send capacity again.
     Writable(ConnectionId),
-    /// The connection does not exist any more.
+    /// The connection no longer exists.
     Closed {
         /// The connection.
         id: ConnectionId,

@@ -4,11 +4,11 @@
 //! client -- TCP -- near end == two byte streams over all paths of the tunnel == far end -- TCP -- server
 //! ```
 //!
-//! TCP is ended at the tunnel's near end and begun again at its far end, so that no congestion control but the tunnel's
-//! own meets its paths. [`Relay`] is one end, for all connections with one peer. Its driver has the TCP sockets, and
-//! carries [`Message`]s as inner packets of the tunnel's endpoint, which retransmits what is lost as long as a packet is
-//! worth it; what it gives up, the relay sends again. A client's SYN is answered only when the far end has connected to
-//! the server.
+//! The near end of the tunnel terminates TCP, and the far end begins a new TCP connection, so that the tunnel's own
+//! congestion control is the only one on its paths. [`Relay`] is one end, for all connections with one peer. Its driver
+//! has the TCP sockets, and carries [`Message`]s as inner packets of the tunnel's endpoint. The endpoint retransmits
+//! lost fragments for a limited time; the relay sends the data that it gives up again. A client's SYN is answered only
+//! when the far end has connected to the server.
 
 #[doc(hidden)]
 pub mod check;

@@ -1,14 +1,14 @@
 //! Memory of all connections together, shared by a dynamic threshold: each connection may hold half of what the others
-//! leave (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). However many connections hold what they
-//! may, some is left for the next one: with n of them, 1 / (n + 1).
+//! leave (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). Some memory is always left for the next
+//! connection: if n connections hold their maximum, 1 / (n + 1).
 
-/// The window of both byte streams before anything else is known, bytes: a server may speak first.
+/// The initial window of both byte streams, bytes: a server may send first.
 pub(crate) const INITIAL_WINDOW: u64 = 64 * 1024;
 
-/// Bytes charged for each chunk besides its own, so that tiny chunks are not free.
+/// Bytes charged for each chunk in addition to its own, so that tiny chunks are not free.
 const CHUNK_OVERHEAD: u64 = 256;
 
-/// The bytes that are held of those that may be.
+/// The bytes held, and their maximum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub(crate) used: u64,
@@ -20,7 +20,7 @@ impl Memory {
         Self { used: 0, max }
     }
 
-    /// What a chunk of this length is charged.
+    /// The bytes charged for a chunk of this length.
     pub(crate) fn charge(length: u64) -> u64 {
         length + CHUNK_OVERHEAD
     }
@@ -30,8 +30,8 @@ impl Memory {
         (self.max + held).saturating_sub(self.used) / 2
     }
 
-    /// Whether a connection that holds `held` may hold `charge` more. One that holds nothing may have one chunk of any
-    /// length that is free.
+    /// Whether a connection that holds `held` may hold `charge` more. A connection that holds nothing may have one
+    /// chunk of any length that fits the free memory.
     pub(crate) fn admits(&self, held: u64, charge: u64) -> bool {
         self.used + charge <= self.max && (held == 0 || held + charge <= self.limit(held))
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 /// Maximum size of the window, bytes: 1 Gbit/s for 134 ms.
 const MAX_WINDOW: u64 = 16 << 20;
-/// Maximum number of later chunks: a message takes a step for each that it overlaps. 16 MiB in chunks of a millisecond at
-/// 100 Mbit/s are 1342.
+/// Maximum number of later chunks: storing a message takes a step for each that it overlaps. 16 MiB in chunks of 1 ms
+/// at 100 Mbit/s are 1342.
 const MAX_OUT_OF_ORDER: usize = 4096;
 
 /// One direction's receiving end.
@@ -29,7 +29,7 @@ pub(crate) struct ReceiveStream<C> {
     pub(crate) held: u64,
 }
 
-/// The bytes `start..end` of a chunk, which keep no others in memory.
+/// The bytes `start..end` of a chunk; they keep no other bytes in memory.
 fn part<C: Chunk>(chunk: &C, start: u64, end: u64) -> C {
     let mut part = chunk.slice(start as u32, end as u32);
     if part.len() < chunk.len() {
@@ -51,8 +51,8 @@ impl<C: Chunk> ReceiveStream<C> {
         }
     }
 
-    /// A segment arrived. True if there is more in order, the end included. What is outside the window, beyond the end
-    /// or more than the memory admits is dropped.
+    /// A segment arrived. True if there is more in order, the end included. Bytes outside the window, beyond the end or
+    /// above the memory limit are dropped.
     pub(crate) fn insert(&mut self, offset: u64, chunk: Option<C>, fin: bool, memory: &mut Memory) -> bool {
         let was_complete = self.is_complete();
         let segment_end = offset + chunk.as_ref().map_or(0, |chunk| u64::from(chunk.len()));
@@ -152,7 +152,8 @@ impl<C: Chunk> ReceiveStream<C> {
         self.out_of_order.keys().next().copied().unwrap_or_else(|| self.acknowledgement())
     }
 
-    /// The window that could be sent now: half of what may be held, because chunks are charged more than their bytes.
+    /// The window that could be sent now: half of the memory that may be held, because more is charged for a chunk than
+    /// its bytes.
     fn next_window_end(&self, memory: &Memory) -> u64 {
         self.window_end.max(self.consumed + MAX_WINDOW.min(memory.limit(self.held) / 2))
     }
@@ -169,7 +170,7 @@ impl<C: Chunk> ReceiveStream<C> {
         self.window_end
     }
 
-    /// Counts again what is charged for the chunks.
+    /// Checks the charge of the chunks by counting again.
     pub(crate) fn check(&self) {
         let in_order: u64 = self.chunks.iter().map(|chunk| u64::from(chunk.len())).sum();
         assert_eq!(in_order, self.unread());

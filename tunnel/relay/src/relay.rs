@@ -8,17 +8,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Instant, Span};
 use wire::relay::{Addresses, Body, Header, ResetReason};
 
-/// Time for which a closed connection is remembered, to answer messages that are sent again.
+/// Time for which a closed connection is remembered, to answer messages that the peer sends again.
 const CLOSED_TIME: Span = Span::from_secs(60);
-/// Connections that the peer may open in a second: each costs a socket. Beyond that they go through the tunnel as packets.
+/// Maximum number of connections that the peer may open per second: each costs a socket. Further ones go through the
+/// tunnel as packets.
 const MAX_OPENS_PER_SECOND: u32 = 2000;
 /// Maximum size of a data message, bytes: with its header it must be no longer than an IP packet.
 const MAX_CHUNK_BYTES: u32 = 65_535 - Header::MAX_LEN as u32;
 
-/// Maximum number of messages without data that wait. An answer to the peer beyond it is dropped: the peer asks again.
+/// Maximum number of waiting messages without data. Further answers to the peer are dropped: the peer asks again.
 const MAX_QUEUED_CONTROL: usize = 4096;
 
-/// What remains of a closed connection: the answer to further messages.
+/// The remembered part of a closed connection: the answer to further messages.
 #[derive(Clone, Copy, Debug)]
 struct ClosedConnection {
     at: Instant,
@@ -163,7 +164,7 @@ impl<C: Chunk> Relay<C> {
         Some(event)
     }
 
-    /// The next message for the peer; one of data has at most `max_bytes` of them, and none is returned if that is 0.
+    /// The next message for the peer. A data message has at most `max_bytes` of data; if that is 0, none is returned.
     pub fn poll_message(&mut self, now: Instant, max_bytes: u32) -> Option<Message<C>> {
         if let Some(header) = self.control.pop_front() {
             return Some(Message { header, chunk: None });
@@ -231,7 +232,7 @@ impl<C: Chunk> Relay<C> {
         self.update(id);
     }
 
-    /// Whatever the peer sends on a connection shows that the server has accepted it.
+    /// Any other message of the peer on a connection shows that the server has accepted it.
     fn on_accepted(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if matches!(connection.phase, Phase::Opening(..)) {
@@ -252,7 +253,7 @@ impl<C: Chunk> Relay<C> {
     fn on_data(&mut self, now: Instant, id: ConnectionId, offset: u64, chunk: Option<C>, fin: bool) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let has_progress = connection.receive.insert(offset, chunk, fin, &mut self.received_memory);
-        // What is not new was sent again because its acknowledgement was lost.
+        // Data that is not new was sent again because its acknowledgement was lost.
         if connection.needs_ack(now, &self.received_memory) || !has_progress {
             self.acks.insert(id);
         }
@@ -262,7 +263,7 @@ impl<C: Chunk> Relay<C> {
         }
     }
 
-    /// A message of a connection that does not exist: the peer opens it, or it was closed.
+    /// Handles a message of a connection that does not exist: the peer opens it, or it was closed.
     fn on_unknown(&mut self, now: Instant, id: ConnectionId, body: Body) {
         if let Some(closed) = self.closed.get(&id).filter(|closed| now.since(closed.at) < CLOSED_TIME) {
             let answer = closed.answer;
@@ -334,7 +335,7 @@ impl<C: Chunk> Relay<C> {
         }
     }
 
-    /// The session with the peer is lost, and all connections with it: each is closed.
+    /// Closes all connections, because the session with the peer is lost.
     pub fn reset_all(&mut self) {
         let closed = std::mem::take(&mut self.connections);
         let events = closed.keys().map(|id| Event::Closed { id: *id, reason: Some(ResetReason::Reset) });
@@ -347,16 +348,16 @@ impl<C: Chunk> Relay<C> {
         self.connections.iter().map(|(id, connection)| (*id, connection.status()))
     }
 
-    /// Bytes charged for what is to be sent, and for what was received.
+    /// Bytes charged for data to be sent, and for received data.
     #[must_use]
     pub fn memory_used(&self) -> (u64, u64) {
         (self.sent_memory.used, self.received_memory.used)
     }
 
-    /// Counts again what is charged.
+    /// Checks the charged memory by counting again.
     ///
     /// # Panics
-    /// If it is not the same, or more than the configuration allows.
+    /// If the sum differs, or exceeds the configuration.
     #[doc(hidden)]
     pub fn check(&self) {
         let charged = |held: fn(&Connection<C>) -> u64| self.connections.values().map(held).sum::<u64>();
@@ -380,7 +381,7 @@ impl<C: Chunk> Relay<C> {
         }
     }
 
-    /// Tells a driver that waits for capacity of some.
+    /// Signals capacity to a driver that waits for it.
     fn signal_capacity(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.send.is_blocked && connection.send.capacity(&self.sent_memory) > 0 {

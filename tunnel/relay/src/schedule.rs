@@ -1,4 +1,4 @@
-//! Whose turn it is: connections take turns by messages, and one that has just begun to send goes first (as the new
+//! The order of connections: they take turns by messages, and one that has just begun to send goes first (as the new
 //! flows of RFC 8290).
 
 use crate::event::ConnectionId;
@@ -22,7 +22,7 @@ impl Schedule {
         self.old.push_back(id);
     }
 
-    /// Takes the next connection; it is not listed any more.
+    /// Takes the next connection off the list.
     pub(crate) fn next(&mut self) -> Option<ConnectionId> {
         self.new.pop_front().or_else(|| self.old.pop_front())
     }

@@ -6,16 +6,17 @@ use crate::memory::{INITIAL_WINDOW, Memory};
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// Maximum size of what waits to be sent for the first time, bytes: enough between two turns of an event loop.
+/// Maximum amount of data that waits to be sent for the first time, bytes: enough between two iterations of an event
+/// loop.
 const MAX_UNSENT: u64 = 512 * 1024;
-/// With more than this unsent there is no capacity: a driver shall read a socket seldom, in large pieces.
+/// With more unsent bytes than this there is no capacity, so that a driver reads a socket rarely and in large pieces.
 const MIN_UNSENT: u64 = 64 * 1024;
 /// Bytes sent again at a timeout.
 const TIMEOUT_BYTES: u64 = 64 * 1024;
-/// A gap is not sent again sooner than this after its last retransmission: the retransmission is under way.
+/// Minimum time between two retransmissions of a gap: the first may still be in flight.
 const MIN_RETRANSMISSION_INTERVAL: Span = Span::from_millis(300);
-/// Time without an acknowledgement after which bytes are sent again: longer than the endpoint retransmits fragments and
-/// waits for them.
+/// Time without an acknowledgement after which bytes are sent again. It is longer than the endpoint retransmits
+/// fragments and waits for them.
 const MIN_TIMEOUT: Span = Span::from_millis(1500);
 /// Maximum number of times that the timeout is doubled.
 const MAX_BACKOFF: u32 = 3;
@@ -48,7 +49,7 @@ pub(crate) struct SendStream<C> {
     window_end: u64,
     /// Offsets to be sent again.
     lost: Range<u64>,
-    /// Index of a chunk that is not after the first of them, and the offset of its first byte.
+    /// Index of a chunk at or before the first lost offset, and the offset of its first byte.
     lost_chunk: (usize, u64),
     is_fin_lost: bool,
     /// Whether the peer is to be asked for its window.
@@ -174,7 +175,7 @@ impl<C: Chunk> SendStream<C> {
         Segment { offset, chunk, fin }
     }
 
-    /// Has the bytes from the acknowledged ones to before `end` sent again.
+    /// Queues the unacknowledged bytes before `end` for retransmission.
     fn lose(&mut self, end: u64) {
         self.lost = self.acknowledged..end;
         self.lost_chunk = (0, self.acknowledged);
@@ -235,7 +236,7 @@ impl<C: Chunk> SendStream<C> {
         };
     }
 
-    /// Whether the driver waits for the peer's window, and nothing is outstanding whose acknowledgement would tell it.
+    /// Whether the driver waits for the peer's window, and no data is outstanding whose acknowledgement would carry it.
     fn waits_for_window(&self) -> bool {
         self.is_blocked && !self.is_finished && self.window_end <= self.end
     }

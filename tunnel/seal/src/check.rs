@@ -88,8 +88,8 @@ fn xor_from_end(message: &[u8], bytes: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// Any bytes as a sealed datagram, for both ciphers and for a host: dropped. Also as a sequence of packet numbers, each
-/// of which a session opens at most once.
+/// Any bytes as a sealed datagram, for both ciphers and for a host: dropped. The bytes also select a sequence of packet
+/// numbers, each of which a session opens at most once.
 pub fn session(bytes: &[u8]) {
     for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
         let keys = SessionKeys { cipher, seal: [1; 32], open: [1; 32] };
@@ -102,7 +102,7 @@ pub fn session(bytes: &[u8]) {
     check_packet_numbers(bytes);
 }
 
-/// For each three bytes seals a datagram, whose packet number they increase, and delivers one of those sealed so far.
+/// For every three bytes, seals a datagram, whose packet number they increase, and delivers one of those sealed so far.
 fn check_packet_numbers(bytes: &[u8]) {
     let keys = SessionKeys { cipher: Cipher::Aes256Gcm, seal: [1; 32], open: [1; 32] };
     let (mut sealer, mut opener) = (Session::new(&keys), Session::new(&keys));

@@ -60,8 +60,8 @@ impl Cipher {
     }
 }
 
-/// The faster cipher of this machine: AES takes about a third of ChaCha20's time where the CPU has instructions for it,
-/// and many times as much elsewhere (and then not the same for every key).
+/// The faster cipher of this machine: AES takes about a third of ChaCha20's time if the CPU has instructions for it.
+/// Without them it takes many times as long, and its timing depends on the key.
 #[must_use]
 pub fn preferred_cipher() -> Cipher {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]

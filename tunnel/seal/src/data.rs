@@ -71,8 +71,8 @@ impl SealDevice {
         Ok(())
     }
 
-    /// A datagram that the peer answers was sealed: [silence](crate::SILENCE_TIMEOUT) after it shows that the peer may
-    /// have restarted.
+    /// Notes that the datagram sealed last is one that the peer answers: [silence](crate::SILENCE_TIMEOUT) after it
+    /// shows that the peer may have restarted.
     pub fn expect_answer(&mut self, now: Instant, id: PeerId) {
         let peer = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut);
         if let Some(entry) = peer.and_then(|peer| peer.sessions.current_mut()) {

@@ -35,12 +35,13 @@ pub struct HandshakeConfig {
     pub private_key: PrivateKey,
     /// Acceptable ciphers, preferred ones first; by default [`HandshakeConfig::ciphers`].
     pub ciphers: Vec<Cipher>,
-    /// Failed initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
+    /// Failed initiations per second above which the host is under load and asks for cookies. One takes about 0.1 ms.
     pub under_load_threshold: u32,
-    /// The upper four bits of all session indices, by which a host with several devices of one key tells whose a datagram
-    /// is ([`owner`](crate::owner)); `None` draws all bits.
+    /// The upper four bits of all session indices. A host with several devices of one key finds the device of a
+    /// datagram by them ([`owner`](crate::owner)). With `None`, all bits are drawn at random.
     pub index_prefix: Option<u8>,
-    /// What the host can do, of which handshakes tell the peer: a sum such as [`TAKES_BUNDLES`](crate::TAKES_BUNDLES).
+    /// The host's capabilities, which its handshakes announce to the peer: a sum of constants such as
+    /// [`TAKES_BUNDLES`](crate::TAKES_BUNDLES).
     pub capabilities: u8,
 }
 
@@ -57,8 +58,8 @@ impl HandshakeConfig {
         }
     }
 
-    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for
-    /// it, as it is slow without and its timing depends on the key.
+    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only if the CPU has instructions for it.
+    /// Without them AES is slow, and its timing depends on the key.
     #[must_use]
     pub fn ciphers() -> Vec<Cipher> {
         match crate::preferred_cipher() {
@@ -82,9 +83,9 @@ pub enum PeerError {
 impl std::fmt::Display for PeerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::OwnKey => "this public key is our own: a peer has another one",
+            Self::OwnKey => "this is the public key of this end itself: a peer has another one",
             Self::DuplicateKey => "another peer has this public key already",
-            Self::LowOrderKey => "this is not the public key of anybody: no private key belongs to it",
+            Self::LowOrderKey => "this is not a valid public key: no private key belongs to it",
         })
     }
 }
@@ -101,7 +102,8 @@ pub struct Established {
     pub numbers_reset: bool,
     /// The AEAD of the session.
     pub cipher: Cipher,
-    /// What the peer can do, a bit each, such as [`TAKES_BUNDLES`](crate::TAKES_BUNDLES); 0 of an earlier version.
+    /// The peer's capabilities, one bit each, such as [`TAKES_BUNDLES`](crate::TAKES_BUNDLES); 0 from an earlier
+    /// version.
     pub capabilities: u8,
 }
 
@@ -115,8 +117,8 @@ pub struct HandshakeOutcome {
     /// The session that a response established. The host must soon seal a datagram: before this key confirmation the
     /// peer cannot send.
     pub established: Option<Established>,
-    /// The other device of this host that the initiation is to be passed to: it was admitted here, and its sender is a
-    /// peer there ([`SealDevice::set_other_peers`]).
+    /// The other device of this host to pass the initiation to: it was admitted here, and its sender is a peer of that
+    /// device ([`SealDevice::set_other_peers`]).
     pub pass_to: Option<u8>,
 }
 
@@ -129,7 +131,8 @@ pub struct Opened {
     pub path: u8,
     /// The packet number on the path.
     pub packet_number: u64,
-    /// The session that the datagram confirmed, if it is the first one of it; to be handled before the body.
+    /// The session that the datagram confirmed, if it is the first datagram of that session. To be handled before the
+    /// body.
     pub established: Option<Established>,
 }
 
@@ -144,7 +147,8 @@ pub struct PeerStatus {
     pub cipher: Option<Cipher>,
     /// Initiations sent since the last response.
     pub handshake_attempts: u32,
-    /// When a host last took the session back from another one that has the same private key; `None` if that never happened.
+    /// When a host last took the session back from another host with the same private key; `None` if that never
+    /// happened.
     pub latest_takeover: Option<Instant>,
 }
 
@@ -175,7 +179,7 @@ pub struct SealDevice {
     pub(crate) mac1: MacKey,
     pub(crate) cookie_key: MacKey,
     pub(crate) entropy: Box<dyn Entropy + Send>,
-    /// By id; removed ones leave a gap.
+    /// By id; removed peers leave a gap.
     pub(crate) peers: Vec<Option<Peer>>,
     pub(crate) by_public_key: BTreeMap<PublicKey, PeerId>,
     /// By local session index.
@@ -225,8 +229,9 @@ impl SealDevice {
         &self.counters
     }
 
-    /// Initiations dropped as [`DropReason::ReplayedInitiation`](crate::DropReason::ReplayedInitiation) that are neither a copy of the peer's latest one nor were
-    /// overtaken by it: the peer's clock was set back, or somebody has recorded them.
+    /// Initiations dropped as [`DropReason::ReplayedInitiation`](crate::DropReason::ReplayedInitiation) that neither
+    /// are copies of the peer's latest initiation nor were overtaken by it. Either the peer's clock was set back, or
+    /// somebody recorded them and sends them again.
     #[must_use]
     pub const fn outdated_initiations(&self) -> u64 {
         self.outdated_initiations
@@ -259,8 +264,8 @@ impl SealDevice {
         x25519(self.config.private_key.bytes(), public_key.bytes()).map(drop).ok_or(PeerError::LowOrderKey)
     }
 
-    /// Sets the peers of this host's other devices. Their initiations, which name no device, are admitted here and passed
-    /// on.
+    /// Sets the peers of this host's other devices. Initiations name no device: those of these peers are admitted here
+    /// and passed on.
     pub fn set_other_peers(&mut self, peers: impl Iterator<Item = (PublicKey, u8)>) {
         let mut previous = std::mem::take(&mut self.other_peers);
         let other_peer = |(key, device)| {
@@ -289,15 +294,16 @@ impl SealDevice {
         self.schedule(now);
     }
 
-    /// A peer was authenticated at `source` (octets as in [`SealDevice::receive`]), for instance by validation of a new
-    /// path. Initiations from its latest sources have a budget of their own; handshakes add theirs without this call.
+    /// Notes that a peer was authenticated at `source` (octets as in [`SealDevice::receive`]), for instance by
+    /// validation of a new path. Initiations from a peer's latest sources have a budget of their own. The sources of
+    /// handshakes are added without this call.
     pub fn remember_source(&mut self, id: PeerId, source: &[u8]) {
         if self.peer(id).is_some() {
             self.initiation_limiter.remember(id, Source::new(source));
         }
     }
 
-    /// Whether a peer was authenticated at `source` lately.
+    /// Whether a peer was recently authenticated at `source`.
     #[must_use]
     pub fn knows_source(&self, source: &[u8]) -> bool {
         self.initiation_limiter.knows(&Source::new(source))

@@ -12,12 +12,13 @@ pub enum DropReason {
     InvalidMac1,
     /// An initiation without a valid mac2 under load: a cookie reply was sent.
     CookieRequired,
-    /// An initiation with a valid mac2 under load, above the limit of its source, its network or of all; an authentic one
-    /// above the peer's own limit; or a response by a route by which too many failed.
+    /// An initiation with a valid mac2 under load, above the limit of its source, of its network or of all initiations;
+    /// an authentic one above the peer's own limit; or a response by a route by which too many responses have failed.
     RateLimited,
     /// An authentic initiation of an unknown public key.
     UnknownPeer,
-    /// An initiation whose timestamp is not greater than the peer's last one: a replay, or its clock went back.
+    /// An initiation whose timestamp is not greater than the peer's last one: a replay, or the peer's clock was set
+    /// back.
     ReplayedInitiation,
     /// The initiator offers no acceptable cipher.
     NoCommonCipher,
@@ -92,7 +93,7 @@ impl DropCounters {
 pub enum SealError {
     /// There is no session with that peer, or it has expired: a handshake is needed.
     NoSession,
-    /// This packet number or a larger one was sealed on that path before. A nonce used twice would reveal both bodies.
+    /// This packet number or a larger one was sealed on that path before. Using a nonce twice would reveal both bodies.
     NumberUsed,
     /// The packet numbers of the path (2^62) or the usage limit of the key are exhausted.
     Exhausted,

@@ -5,7 +5,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// A source of random bytes.
 pub trait Entropy {
-    /// Fills `bytes`. The tunnel's security depends on their being unpredictable.
+    /// Fills `bytes`. The tunnel's security requires that they are unpredictable.
     fn fill(&mut self, bytes: &mut [u8]);
 }
 

@@ -1,12 +1,13 @@
-//! Protection against floods of initiations. Above a rate the host is under load, and the rest of the initiations need a
-//! valid mac2: the initiator gets a cookie reply first, which shows that it can read what is sent to its address. The
-//! cookie can be computed again and need not be stored (WireGuard white paper, section 5.3).
+//! Protection against floods of initiations. Above a certain rate the host is under load, and further initiations need
+//! a valid mac2. The initiator first gets a cookie reply; its mac2 then shows that it can read messages sent to its
+//! address. The cookie can be computed again and need not be stored (WireGuard white paper, section 5.3).
 //!
-//! Each initiation is charged before the first Curve25519 operation, and the charge taken back if it gets a response; so
-//! the limits are on those that fail. One with a valid mac2 is charged to its source if a peer authenticated from it
-//! lately, or else to the host and to the site of its address, and in both cases to what all of its kind may use. So who
-//! has a network cannot use up the budget of others, and who has many not that of known peers. What a source cannot show
-//! to be its own (an initiation without a valid mac2) is never charged to it.
+//! Each initiation is charged before the first Curve25519 operation, and the charge is taken back if it gets a
+//! response: the limits apply to initiations that fail. An initiation with a valid mac2 is charged to its source if a
+//! peer recently authenticated from it, or else to the host and the site of its address. In both cases it is also
+//! charged to the total budget of its kind. So an attacker with one network cannot use up the budget of others, and one
+//! with many networks cannot use up that of known peers. An initiation without a valid mac2 may have a forged source,
+//! and is never charged to it.
 
 use units::{Instant, Span};
 
@@ -20,13 +21,13 @@ use crate::source::Source;
 /// Lifetime of the secret that cookies are computed with (white paper, section 5.4.7: two minutes).
 pub(crate) const COOKIE_LIFETIME: Span = Span::from_secs(120);
 
-/// Initiations a second of one IPv4 address or IPv6 /64, and at once.
+/// Initiations per second of one IPv4 address or IPv6 /64; also the burst.
 const HOST_LIMIT: Rate = Rate::per_second(10);
-/// Initiations a second of one IPv4 /24 or IPv6 /48, and at once.
+/// Initiations per second of one IPv4 /24 or IPv6 /48; also the burst.
 const SITE_LIMIT: Rate = Rate::per_second(40);
-/// Initiations a second of all networks, as a multiple of the threshold.
+/// Initiations per second of all networks, as a multiple of the threshold.
 const NETWORKS_FACTOR: u32 = 8;
-/// Initiations a second of all known sources, as a multiple of the threshold.
+/// Initiations per second of all known sources, as a multiple of the threshold.
 const KNOWN_FACTOR: u32 = 2;
 /// Buckets in each of the two rows of a table of networks.
 const BUCKETS: usize = 1024;
@@ -42,7 +43,7 @@ pub(crate) enum Admission {
     Drop,
 }
 
-/// What an initiation was charged to.
+/// The budget that an initiation was charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charge {
     /// The budget of those without a cookie.
@@ -65,12 +66,13 @@ pub(crate) struct InitiationLimiter {
     /// All networks.
     networks: TokenBucket,
     secret: Option<(MacKey, Instant)>,
-    /// Key of the hash by which networks are assigned to buckets, so that nobody can aim at another's.
+    /// Key of the hash by which networks are assigned to buckets. It keeps an attacker from choosing a network that
+    /// shares another's buckets.
     bucket_key: Option<MacKey>,
 }
 
 impl InitiationLimiter {
-    /// Accepts `threshold` initiations a second without a cookie.
+    /// Accepts `threshold` initiations per second without a cookie.
     pub(crate) fn new(threshold: u32) -> Self {
         Self {
             threshold,
@@ -90,7 +92,7 @@ impl InitiationLimiter {
         self.known_sources.remember(peer, source);
     }
 
-    /// Whether a peer authenticated from `source` lately.
+    /// Whether a peer recently authenticated from `source`.
     pub(crate) fn knows(&self, source: &Source) -> bool {
         self.known_sources.contains(source)
     }
@@ -196,7 +198,7 @@ impl Buckets {
 }
 
 /// Token buckets of networks: two rows by independent hashes. A network is out of tokens only if both of its buckets
-/// are, so that one which is shares both with hardly anybody (a count-min sketch: Cormode and Muthukrishnan, 2005).
+/// are empty, and hardly any other network shares both (a count-min sketch: Cormode and Muthukrishnan, 2005).
 struct NetworkTable {
     rows: [Box<[TokenBucket]>; 2],
     limit: Rate,

@@ -24,7 +24,7 @@ impl SealDevice {
 
     /// A peer to which an [`initiation`](Self::initiation) is to be sent now; called until there is none. `wall_clock`
     /// is the time in nanoseconds since 1970, by which the peer distinguishes new initiations from replayed ones. If it
-    /// goes back, the peer does not respond before it has passed its old value again.
+    /// is set back, the peer does not respond until it exceeds its old value.
     pub fn initiation_due(&mut self, now: Instant, wall_clock: u64) -> Option<PeerId> {
         if now < self.deadline {
             return None;
@@ -69,9 +69,9 @@ impl SealDevice {
         self.release_indices();
     }
 
-    /// Handles a response: the new session may seal at once. What is no response to a pending handshake is dropped
-    /// before any Curve25519 operation, and responses that fail are limited by route: forged ones, which only a listener
-    /// on a path can make, neither cost much nor keep off the response by another path.
+    /// Handles a response: the new session may seal at once. A message that responds to no pending handshake is dropped
+    /// before any Curve25519 operation, and failed responses are limited per route. So forged responses, which only an
+    /// eavesdropper on a path can make, cost little and do not block the response by another path.
     pub(crate) fn on_response(
         &mut self,
         now: Instant,

@@ -22,17 +22,17 @@ pub const KEY_TEXT_LEN: usize = 44;
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrivateKey([u8; KEY_LEN]);
 
-/// A Curve25519 public key: the identity of a peer. No secret, but a host does not reply to those who do not know its
-/// own.
+/// A Curve25519 public key: the identity of a peer. It is not secret, but a host does not reply to senders that do not
+/// know the host's public key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY_LEN]);
 
-/// A secret that two peers share beside their key pairs, so that recorded traffic stays secret even if Curve25519 is
-/// broken later (WireGuard white paper, section 5.2). Zeroised on drop.
+/// A secret that two peers share in addition to their key pairs, so that recorded traffic stays secret even if
+/// Curve25519 is broken later (WireGuard white paper, section 5.2). Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PresharedKey([u8; KEY_LEN]);
 
-/// Why a text is no key. It never repeats the text, which may be most of a secret.
+/// Why a text is not a key. The error never repeats the text, which may be most of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
     /// The length, which is not 44 characters.
@@ -53,7 +53,7 @@ impl fmt::Display for KeyError {
                 write!(f, "a key is base64 (A-Z a-z 0-9 + /, and one = at its end); character {position} is wrong")
             }
             Self::TrailingBits => {
-                write!(f, "a key is 32 bytes in base64; this text holds bits beyond them: is its end right?")
+                write!(f, "a key is 32 bytes in base64; this text has bits beyond them: check its end")
             }
         }
     }
@@ -71,14 +71,14 @@ impl PrivateKey {
         Self(bytes)
     }
 
-    /// Whether the bits are set and cleared as RFC 7748, section 5, has it, which `genkey` does. Of other bytes, such as
-    /// a public key, one in sixteen has that form.
+    /// Whether the bits are set and cleared as in RFC 7748, section 5, as `genkey` does. One in sixteen public keys has
+    /// that form, too.
     #[must_use]
     pub const fn is_clamped(&self) -> bool {
         self.0[0].trailing_zeros() >= 3 && self.0[KEY_LEN - 1] >> 6 == 1
     }
 
-    /// Whether these are the bytes of a public key, which was given as a private one.
+    /// Whether these are the bytes of this public key, which was given as the private one by mistake.
     #[must_use]
     pub fn has_bytes_of(&self, key: &PublicKey) -> bool {
         self.0 == key.0

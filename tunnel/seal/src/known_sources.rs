@@ -1,5 +1,5 @@
-//! The sources from which peers have authenticated lately. Initiations from them have a budget of their own, so that
-//! strangers cannot keep a known peer off.
+//! The sources from which peers recently authenticated. Initiations from them have a budget of their own, so that
+//! strangers cannot lock out a known peer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,9 +9,9 @@ use crate::device::PeerId;
 use crate::rate_limit::{Rate, TokenBucket};
 use crate::source::Source;
 
-/// Sources that are remembered for each peer: one for each path of a tunnel.
+/// Number of sources remembered for each peer: one for each path of a tunnel.
 const SOURCES_PER_PEER: usize = 16;
-/// Initiations a second from one source, and at once: others may share a peer's address, and by another port also that
+/// Initiations per second from one source; also the burst. Others may share a peer's address, and on another port that
 /// of a network address translator.
 const SOURCE_LIMIT: Rate = Rate::per_second(10);
 
@@ -66,7 +66,7 @@ impl KnownSources {
         }
     }
 
-    /// Whether a peer authenticated from `source` lately.
+    /// Whether a peer recently authenticated from `source`.
     pub(crate) fn contains(&self, source: &Source) -> bool {
         self.known.contains_key(source)
     }

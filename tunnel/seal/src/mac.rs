@@ -1,9 +1,9 @@
-//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4): the mac1 of an initiation shows that its
-//! sender knows the responder's public key, that of a response that its sender saw the initiation, and mac2 that an
-//! initiator can read what is sent to its address. HMAC-SHA-256, truncated to 16 bytes.
+//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4). The mac1 of an initiation shows that its
+//! sender knows the responder's public key. The mac1 of a response shows that its sender saw the initiation, and mac2
+//! that an initiator can read messages sent to its address. HMAC-SHA-256, truncated to 16 bytes.
 //!
-//! A response's mac1 has the initiator's ephemeral key in its key where WireGuard has the static one, by which a
-//! listener with a list of public keys could tell who initiated.
+//! The key of a response's mac1 is derived from the initiator's ephemeral key. WireGuard's is derived from the static
+//! key, by which an eavesdropper with a list of public keys could identify the initiator.
 
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;

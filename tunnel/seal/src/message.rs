@@ -204,11 +204,11 @@ fn response_mac1_key(initiation: &[u8]) -> MacKey {
 pub(crate) struct InitiationPayload {
     /// Nanoseconds of the initiator's wall clock; greater in each of its initiations.
     pub(crate) timestamp: u64,
-    /// The initiator's boot id: the same as long as it has not lost its state of the peer.
+    /// The initiator's boot id: the same until it loses its state of the peer.
     pub(crate) boot_id: u64,
-    /// The offered ciphers, a bit each.
+    /// The offered ciphers, one bit each.
     pub(crate) ciphers: u8,
-    /// What the initiator can do, a bit each; 0 from an earlier version.
+    /// The initiator's capabilities, one bit each; 0 from an earlier version.
     pub(crate) capabilities: u8,
 }
 
@@ -240,7 +240,7 @@ pub(crate) struct ResponsePayload {
     /// The responder's session index.
     pub(crate) index: u32,
     pub(crate) cipher: Cipher,
-    /// What the responder can do, a bit each; 0 from an earlier version.
+    /// The responder's capabilities, one bit each; 0 from an earlier version.
     pub(crate) capabilities: u8,
 }
 

@@ -1,9 +1,9 @@
-//! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
-//! public key, sends its own encrypted, and the preshared key is mixed in with the second message.
+//! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9), which WireGuard uses, too: the initiator knows
+//! the responder's public key and sends its own encrypted, and the second message mixes in the preshared key.
 //!
-//! Snow runs the pattern with the primitives of this file: with this curve points of low order are refused and private
-//! keys are wiped, and the cipher is that of the data. Random bytes are drawn before, so that a seeded run
-//! gives the same bytes.
+//! The crate `snow` runs the pattern with the primitives of this file: the curve refuses points of low order and wipes
+//! private keys, and the cipher is the one for data. Random bytes are drawn beforehand, so that a seeded run gives the
+//! same bytes.
 
 use blake2::{Blake2s256, Digest};
 use snow::params::{CipherChoice, DHChoice, HashChoice};

@@ -1,4 +1,4 @@
-//! Whose datagram it is, on a host with several devices of one key.
+//! Which device a datagram is for, on a host with several devices of one key.
 
 use crate::message::{HandshakeMessage, INDEX_BITS};
 use wire::gre::Sealed;
@@ -7,7 +7,8 @@ use wire::gre::Sealed;
 pub(crate) const PREFIX_SHIFT: u32 = INDEX_BITS - 4;
 
 /// The prefix of the session index that a datagram is sent to ([`HandshakeConfig`](crate::HandshakeConfig)); `None` for
-/// an initiation, which is sent to none, and for what is no datagram of the protocol. Nothing is verified.
+/// an initiation, which is sent to no session index, and for bytes that are not a datagram of the protocol. Nothing is
+/// verified.
 #[must_use]
 pub fn owner(datagram: &[u8]) -> Option<u8> {
     let index = match Sealed::parse(datagram) {

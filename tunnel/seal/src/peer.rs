@@ -1,9 +1,8 @@
 //! One peer: its keys, sessions, pending handshakes and cookies.
 //!
-//! When to initiate follows from the state alone: if there is no session and this host initiates, or if the session is
-//! old, its key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then
-//! every 5 seconds; the latest few handshakes stay pending, so that a response over a path with seconds of delay is
-//! still accepted.
+//! The state alone decides when to initiate: if there is no session and this host initiates, or if the session is old,
+//! silent, or has half used up its key. An initiation is retried after about 1, 2, 3, 4 and then every 5 seconds; the
+//! latest few handshakes stay pending, so that a response over a path with seconds of delay is still accepted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,8 +21,8 @@ use crate::source::Source;
 
 /// Delay of a responder's rekeying after the initiator's.
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
-/// Time without a received datagram, though some were sent that the peer answers, after which a new handshake starts:
-/// the peer may have restarted.
+/// Time without a received datagram, although datagrams were sent that the peer answers, after which a new handshake
+/// starts: the peer may have restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
 /// Maximum random delay of a retry (white paper, section 6.1).
 const MAX_JITTER: Span = Span::from_millis(333);
@@ -34,10 +33,10 @@ const PENDING_HANDSHAKE_LIFETIME: Span = Span::from_secs(20);
 /// [`Session::usage`](crate::Session) at which a session is rekeyed: half of the limit.
 const REKEY_AFTER_USAGE: u64 = 128;
 
-/// Responses by one route that may fail, a second and at once. Each costs two Curve25519 operations.
+/// Responses by one route that may fail per second; also the burst. Each costs two Curve25519 operations.
 const FAILED_RESPONSES: Rate = Rate::per_second(20);
 
-/// Initiations of one peer that get a response, a second and at once: a peer may be hostile.
+/// Initiations of one peer that get a response per second; also the burst. A peer may be hostile.
 const ACCEPTED_INITIATIONS: Rate = Rate::per_second(5);
 
 /// An initiation without a response.
@@ -77,7 +76,7 @@ pub(crate) struct Peer {
     failed_responses: BTreeMap<u8, TokenBucket>,
     /// Initiations that got a response.
     accepted_initiations: TokenBucket,
-    /// Where the latest accepted initiation came from; the peer can read there once its session is confirmed.
+    /// The source of the latest accepted initiation. Once its session is confirmed, the peer is known to receive there.
     pub(crate) unconfirmed_source: Option<Source>,
 }
 
@@ -128,7 +127,7 @@ impl Peer {
         }
     }
 
-    /// A session was established.
+    /// Notes that a session was established.
     pub(crate) fn on_established(&mut self) {
         (self.rekey_requested, self.handshake_attempts) = (false, 0);
     }
@@ -188,7 +187,7 @@ impl Peer {
         }
     }
 
-    /// Adds a pending handshake. Returns the index of the oldest one if it is dropped for it.
+    /// Adds a pending handshake. Returns the index of the oldest one if that is dropped to make room.
     pub(crate) fn add_pending(
         &mut self,
         index: u32,
@@ -223,7 +222,7 @@ impl Peer {
         self.accepted_initiations.take(now, ACCEPTED_INITIATIONS)
     }
 
-    /// Charges a response by `route` as failed. False if too many have failed: then it is to be dropped.
+    /// Charges a response by `route` as failed. False if too many have failed: then the response is to be dropped.
     pub(crate) fn charge_response(&mut self, now: Instant, route: u8) -> bool {
         self.failed_responses.entry(route).or_default().take(now, FAILED_RESPONSES)
     }
@@ -233,7 +232,7 @@ impl Peer {
         self.failed_responses.entry(route).or_default().refund(FAILED_RESPONSES);
     }
 
-    /// A response arrived to the handshake at `position`: removes it and older ones.
+    /// Removes the handshake at `position`, to which a response arrived, and older ones.
     pub(crate) fn finish_handshakes(&mut self, position: usize, released_indices: &mut Vec<u32>) {
         released_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
     }

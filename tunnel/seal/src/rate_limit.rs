@@ -2,17 +2,17 @@
 
 use units::{Instant, Span};
 
-/// A rate, and how many may come at once.
+/// A rate with a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Time in which one token comes.
+    /// Time per token.
     interval: Span,
     /// Tokens of a full bucket; 0 admits nothing.
     burst: u32,
 }
 
 impl Rate {
-    /// `count` a second, and as many at once.
+    /// `count` tokens per second, and a burst of as many.
     pub(crate) const fn per_second(count: u32) -> Self {
         let divisor = if count == 0 { 1 } else { count as u64 };
         Self { interval: Span(1_000_000_000 / divisor), burst: count }

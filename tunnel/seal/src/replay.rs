@@ -2,10 +2,10 @@
 //!
 //! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the
 //! largest number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so
-//! that the window has its full size wherever the largest number lies in its block.
+//! that the window always has its full size, whatever the position of the largest number in its block.
 //!
-//! The ring begins small and grows when a block in which numbers were received would leave it: the window of a path that
-//! is idle, as most of a server's are, takes 32 bytes. Numbers of the window that the ring has no block for were not
+//! The ring begins small and grows when a block in which numbers were received would leave it: the window of an idle
+//! path, as most of a server's are, takes 32 bytes. Numbers in the window for which the ring has no block were not
 //! received.
 
 /// Maximum number of blocks of 64 bits: 16 KiB per path.
@@ -13,7 +13,8 @@ const BLOCKS: usize = 2048;
 /// Number of blocks at first.
 const INITIAL_BLOCKS: usize = 4;
 
-/// Size of the window, packet numbers. At 500 000 datagrams a second it allows 260 ms of reordering *within* one path.
+/// Size of the window, packet numbers. At 500 000 datagrams per second it allows 260 ms of reordering *within* one
+/// path.
 pub const REPLAY_WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
 
 const _: () = assert!(REPLAY_WINDOW >= 65_536);
@@ -25,7 +26,7 @@ pub(crate) const PACKET_NUMBER_LIMIT: u64 = 1 << 62;
 pub(crate) struct ReplayWindow {
     /// The expected packet number: one more than the largest received.
     expected: u64,
-    /// A power of two of them.
+    /// The blocks; their number is a power of two.
     blocks: Box<[u64]>,
 }
 

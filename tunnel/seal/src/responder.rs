@@ -16,7 +16,7 @@ use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
 use crate::source::Source;
 
-/// An initiation may arrive so much later than a newer one: by a slower path.
+/// Maximum time by which an initiation on a slower path may arrive after a newer one.
 const MAX_TRANSIT: Span = Span::from_secs(10);
 
 impl SealDevice {

@@ -11,8 +11,8 @@ use crate::drop_reason::{DropReason, SealError};
 use crate::keys::KEY_LEN;
 use crate::replay::{PACKET_NUMBER_LIMIT, ReplayError, ReplayWindow};
 
-/// Number of packet number spaces: those of the path ids 0 to 15. Each has a replay window, so they bound what a peer
-/// may have a session hold.
+/// Number of packet number spaces: those of the path ids 0 to 15. Each has a replay window, so their number bounds the
+/// memory that a peer can make a session hold.
 pub const PACKET_NUMBER_SPACES: usize = 16;
 
 /// The transport keys of a session (Noise `Split()`). Zeroised on drop.
@@ -72,7 +72,7 @@ impl Session {
         self.cipher
     }
 
-    /// Share of the key's usage limit that is used up, in 1/256 (RFC 9001, section 6.6: confidentiality limit).
+    /// Used share of the key's usage limit, in 1/256 (RFC 9001, section 6.6: confidentiality limit).
     #[must_use]
     pub(crate) const fn usage(&self) -> u64 {
         self.blocks / (self.cipher.max_blocks() / 256)
@@ -150,8 +150,8 @@ impl ExpectedPacketNumbers {
 
 #[cfg(test)]
 impl Session {
-    /// What path 0 sealed and received, for a search over the states: the next packet number, and which of the first 16
-    /// would be opened.
+    /// The packet numbers of path 0, for a search over the states: the next one to seal, and a bit for each of the
+    /// first 16 that would be opened.
     pub(crate) fn snapshot(&self) -> [u64; 2] {
         let window = self.replay_windows[0].as_ref();
         let is_open = |number: &u64| window.is_none_or(|window| window.check(*number).is_ok());

@@ -35,7 +35,7 @@ pub(crate) struct SessionEntry {
     pub(crate) created: Instant,
     /// The random id of the peer in its handshakes; a new one after it has lost its state.
     pub(crate) boot_id: u64,
-    /// What the peer can do, a bit each.
+    /// The peer's capabilities, one bit each.
     pub(crate) capabilities: u8,
     /// When the first datagram after the latest opened one that the peer answers was sealed; [`Instant::NEVER`] if none
     /// was.
@@ -72,8 +72,8 @@ pub(crate) struct Sessions {
     expected: ExpectedPacketNumbers,
     /// Boot ids before that, the latest first.
     earlier_boot_ids: [Option<u64>; EARLIER_BOOT_IDS],
-    /// When a session was established whose boot id had given way to another one before. A host that restarts never returns to
-    /// one, so two hosts have the peer's key, and each takes the session from the other.
+    /// When a session was last established with a boot id that another one had replaced before. A host that restarts
+    /// never returns to an old boot id, so two hosts have the peer's key, and each takes the session from the other.
     latest_takeover: Option<Instant>,
 }
 
@@ -121,8 +121,8 @@ impl Sessions {
         self.unconfirmed.replace(entry).map(|replaced| replaced.local_index)
     }
 
-    /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the
-    /// larger.
+    /// Confirms the unconfirmed session, of which a datagram was opened. `has_larger_key`: whether this host's public
+    /// key is the larger.
     pub(crate) fn confirm(&mut self, has_larger_key: bool, released_indices: &mut Vec<u32>) -> Activation {
         let entry = self.unconfirmed.take().expect("a session is unconfirmed");
         let is_simultaneous = |current: &SessionEntry| {
@@ -132,8 +132,8 @@ impl Sessions {
         self.establish(entry, is_receive_only, released_indices)
     }
 
-    /// Whether a response to an initiation of that time is from before the peer's latest restart: it has another boot id,
-    /// and the present one has been known since later. Its session is one that nobody has any more.
+    /// Whether a response to an initiation sent at `handshake_start` is from before the peer's latest restart: it has
+    /// another boot id, and the current one became known later. The peer no longer has its session.
     pub(crate) fn is_outdated(&self, boot_id: u64, handshake_start: Instant) -> bool {
         self.boot_id.is_some_and(|known| known != boot_id) && handshake_start < self.boot_id_known
     }

@@ -14,7 +14,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The source with the octets of an IP address and then of a port; what is longer is cut off.
+    /// The source with the octets of an IP address and then of a port; further octets are cut off.
     pub(crate) fn new(octets: &[u8]) -> Self {
         let octets = octets.strip_prefix(&MAPPED_PREFIX).filter(|rest| rest.len() == 6).unwrap_or(octets);
         let octets = &octets[..octets.len().min(MAX_LEN)];
@@ -28,12 +28,12 @@ impl Source {
         Self::new(self.prefix(16, 4))
     }
 
-    /// What one customer has: an IPv4 address, or 64 bits of an IPv6 address.
+    /// The addresses of one customer: an IPv4 address, or the first 64 bits of an IPv6 address.
     pub(crate) fn host(&self) -> &[u8] {
         self.prefix(8, 4)
     }
 
-    /// What one site has: 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
+    /// The addresses of one site: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
     pub(crate) fn site(&self) -> &[u8] {
         self.prefix(6, 3)
     }

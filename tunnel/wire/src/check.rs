@@ -1,5 +1,5 @@
 //! Properties of the decoders that must hold for any bytes; they panic if one does not. The fuzz targets (`fuzz/`) call
-//! them, and the tests of this crate with random bytes and with the saved inputs of fuzzing.
+//! them, and so do the tests of this crate, with random bytes and with the saved inputs of fuzzing.
 
 use crate::coalesce::Coalescer;
 use crate::delivery::{self, deliver};
@@ -87,7 +87,8 @@ pub fn frames(data: &[u8]) {
     assert_eq!(decode(&encoded), frames);
 }
 
-/// A bundle: its entries are inside, as many as one may have, and encoded and decoded to the same. Returns its frames.
+/// A bundle: its entries are within the body, no more than a bundle may have, and encoded and decoded to the same.
+/// Returns its frames.
 fn check_bundle(body: &[u8], bundle: Bundle<'_>) -> Vec<Frame> {
     let entries: Vec<_> = bundle.entries.map_while(Result::ok).map(|(header, range)| (header, &body[range])).collect();
     assert!(entries.len() <= MAX_BUNDLE_ENTRIES);
@@ -108,7 +109,8 @@ fn check_bundle(body: &[u8], bundle: Bundle<'_>) -> Vec<Frame> {
     bundle.frames.filter_map(Result::ok).collect()
 }
 
-/// Inner packets: lengths are inside, and correct checksums stay correct when a packet is marked or its MSS clamped.
+/// Inner packets: lengths are within the packet, and correct checksums stay correct when a packet is marked or its MSS
+/// is clamped.
 ///
 /// # Panics
 /// If that does not hold.
@@ -143,7 +145,7 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Choices drawn from the bytes of a fuzzer: zeros when they have run out.
+/// Choices drawn from the bytes of a fuzzer: zeros after the last byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a>(pub &'a [u8]);
 
@@ -159,7 +161,7 @@ impl<'a> Choices<'a> {
         self.bytes(1).first().copied().unwrap_or(0)
     }
 
-    /// A number below `end`, which is at most 2^32, of as few bytes as hold it.
+    /// A number below `end`, which is at most 2^32, from as few bytes as can hold it.
     pub fn below(&mut self, end: u64) -> u64 {
         let count = (64 - end.saturating_sub(1).leading_zeros()).div_ceil(8);
         (0..count).fold(0, |number, _| number << 8 | u64::from(self.byte())) % end.max(1)
@@ -173,7 +175,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// A TUN device that keeps what is written, and refuses what Linux does.
+/// A TUN device that keeps all written packets, and refuses those that Linux refuses.
 #[derive(Debug, Default)]
 pub struct TestDevice {
     /// Whether packets begin with a virtio_net_hdr.
@@ -227,8 +229,8 @@ pub fn is_allowed(source: IpAddr) -> bool {
     }
 }
 
-/// Delivery: what is written has an allowed source, and a virtio_net_hdr that follows from the packet alone but for the
-/// size of segments. The first byte holds the properties of the device and of the datagram.
+/// Delivery: written packets have an allowed source, and their virtio_net_hdr follows from the packet alone, except for
+/// the size of segments. The first byte holds the properties of the device and of the datagram.
 ///
 /// # Panics
 /// If that does not hold.
@@ -250,7 +252,7 @@ pub fn delivery(data: &[u8]) {
     device.super_packets.iter().for_each(|bytes| check_super_packet(bytes));
 }
 
-/// Checks a virtio_net_hdr that is written to a device: what follows from its packet, and the source.
+/// Checks a virtio_net_hdr written to a device against its packet, and the packet's source.
 ///
 /// # Panics
 /// If it is another.
@@ -276,7 +278,7 @@ pub fn check_super_packet(bytes: &[u8]) {
     }
 }
 
-/// Coalescing: coalesced packets are segmented into the same packets, except for an identification without meaning. The
+/// Coalescing: coalesced packets are segmented into the same packets, except for identifications without meaning. The
 /// packets are the segments of a super-packet, whose checksums are correct, and chunks of the data.
 ///
 /// # Panics

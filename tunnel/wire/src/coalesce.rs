@@ -2,8 +2,8 @@
 //! that the host's stack handles them at once. The inverse of [`segment`](crate::segment).
 //!
 //! Payload is not copied: a super-packet is a header of its own and the payloads in place, ready for one `writev`. Its
-//! segments are the coalesced packets, byte for byte, but for the identification of IPv4 packets that are never
-//! fragmented (RFC 6864 gives it no meaning then).
+//! segments are the coalesced packets, byte for byte, except for the identification of IPv4 packets that are never
+//! fragmented (it has no meaning then: RFC 6864).
 
 use crate::checksum::{Sum, pseudo_header_sum};
 use crate::inner::{addresses, protocol};
@@ -37,9 +37,9 @@ impl Coalescer {
     }
 
     /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are
-    /// none. To be written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip)
-    /// bytes. A packet that cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it
-    /// is.
+    /// none. The caller writes [`header`](Self::header) and then each of them without its first [`skip`](Self::skip)
+    /// bytes. A packet that cannot be coalesced with the next, or whose checksum is wrong, is written alone and
+    /// unchanged.
     pub fn coalesce<P: AsRef<[u8]>>(&mut self, packets: &[P]) -> usize {
         self.header[..VirtioNetHeader::LEN].fill(0);
         self.len = VirtioNetHeader::LEN;
@@ -182,7 +182,7 @@ fn pseudo_header_sum_of(packet: &[u8], layout: Layout) -> Sum {
     pseudo_header_sum(addresses(packet).unwrap_or_default(), if layout.tcp { protocol::TCP } else { protocol::UDP })
 }
 
-/// Whether the checksums are correct, and in the form in which segmentation writes them.
+/// Whether the checksums are correct, and have the form that segmentation writes.
 fn has_canonical_checksums(packet: &[u8], layout: Layout) -> bool {
     let body = &packet[layout.transport..];
     let field = word(body, layout.checksum_offset());

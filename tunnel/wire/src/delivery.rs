@@ -1,5 +1,5 @@
-//! Delivery of a peer's packet to the TUN device: nothing that the peer says about the packet reaches the kernel, but
-//! what was checked against the packet itself.
+//! Delivery of a peer's packet to the TUN device: nothing that the peer states about the packet reaches the kernel
+//! unless it was checked against the packet itself.
 
 use crate::Malformed;
 use crate::inner::{Inner, addresses, ecn};
@@ -18,7 +18,7 @@ pub trait Device {
     fn accepts(&self, gso: Gso) -> bool;
     /// Writes one packet with a complete checksum.
     fn write_packet(&mut self, packet: &[u8]);
-    /// Writes a virtio_net_hdr and its packet. False if the kernel refuses it: then it is to be segmented.
+    /// Writes a virtio_net_hdr and its packet. False if the kernel refuses it: then the packet must be segmented.
     fn write_super_packet(&mut self, bytes: &[u8]) -> bool;
 }
 
@@ -27,13 +27,14 @@ pub trait Device {
 pub enum Rejection {
     /// Not an IP packet, inconsistent with its virtio_net_hdr, or marked CE though not ECN-capable.
     Malformed,
-    /// The source and the destination are not allowed ones.
+    /// The pair of source and destination is not allowed.
     UnallowedSource,
 }
 
-/// Writes a packet, `bytes`, to the device, segmented if the device does not accept such super-packets. `has_header`:
+/// Writes a packet, `bytes`, to the device; segments it if the device does not accept such super-packets. `has_header`:
 /// whether it begins with a virtio_net_hdr. `ce` is copied from its fragments to its header (RFC 6040, section 4.2).
-/// `is_allowed` is asked for source and destination. Bytes after the length in the IP header are padding, as in Ethernet, and not written. `buffer` is for segments.
+/// `is_allowed` gets source and destination. Bytes after the length in the IP header are padding, as in Ethernet, and
+/// not written. `buffer` is for segments.
 ///
 /// # Errors
 /// Why nothing is written.
@@ -75,7 +76,7 @@ pub fn deliver(
     }
     let mut segments = Segmenter::new(header, &bytes[start..]).map_err(|_| Rejection::Malformed)?;
     while let Some(len) = segments.next_into(buffer) {
-        // What is written has the addresses that were checked.
+        // The packet that is written has the addresses that were checked.
         if addresses(&buffer[..len]) == addresses(&bytes[start..]) {
             device.write_packet(&buffer[..len]);
         }
@@ -84,7 +85,7 @@ pub fn deliver(
 }
 
 /// Prepares a packet of this host's device for a peer, which [`deliver`]s it: completes a checksum that a peer would refuse
-/// to complete, as that of an inner header. Returns whether the packet is sent with its virtio_net_hdr.
+/// to complete, such as that of an inner header. Returns whether the packet is sent with its virtio_net_hdr.
 ///
 /// # Errors
 /// As [`VirtioNetHeader::rebuild`] of a super-packet.

@@ -12,9 +12,9 @@
 //! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed, 3 secondary, 4 metered)
 //! close            06
 //! ```
-//! The last fragment of an inner packet may be followed by padding: the inner packet's own header has its length.
-//! Numbers are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers
-//! modulo 2^32 have four bytes, since most of their values would take eight as `v`.
+//! Padding may follow the last fragment of an inner packet: the inner packet's own header has its length. Numbers are
+//! counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers modulo 2^32
+//! have four bytes, since most of their values would take eight as `v`.
 
 mod bundle;
 mod codec;
@@ -33,7 +33,7 @@ pub struct DataHeader {
     pub first: bool,
     /// Whether it is the last fragment of its inner packet.
     pub last: bool,
-    /// Whether it was sent before: later fragments of its stream may have been sent on this path already.
+    /// Whether it was sent before. If so, later fragments of its stream may have been sent on this path already.
     pub retransmission: bool,
     /// Whether the inner packet begins with a virtio_net_hdr (checksum and segmentation offload).
     pub offload: bool,
@@ -47,7 +47,7 @@ pub enum Frame {
     Ack(Ack),
     /// A probe, to be answered on the path that it arrived on; also the challenge that validates an address.
     Ping {
-        /// Repeated by the answer.
+        /// The token that the answer repeats.
         token: u64,
     },
     /// The answer to a [`Ping`](Self::Ping).
@@ -55,8 +55,8 @@ pub enum Frame {
         /// The token of the ping.
         token: u64,
     },
-    /// The receiver's reorder timeout, after which it gives up a missing fragment: the difference of the sender's paths
-    /// in delay, and the time of a retransmission.
+    /// The receiver's reorder timeout, after which it gives up a missing fragment: the difference in delay of the
+    /// sender's paths, plus the time of a retransmission.
     ReorderTimeout {
         /// Microseconds.
         micros: u32,
@@ -79,7 +79,7 @@ pub enum PathState {
     Regular,
     /// The path is used only if no regular path works.
     Backup,
-    /// The path is not used any more.
+    /// The path is no longer used.
     Removed,
     /// The path is used only if the regular paths are full, or none works.
     Secondary,

@@ -118,7 +118,7 @@ impl Sealed {
         bytes
     }
 
-    /// Decodes the header of `datagram`; `None` if it is no sealed datagram.
+    /// Decodes the header of `datagram`; `None` if it is not a sealed datagram.
     #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let [prefix @ .., k0, k1, k2, path, n0, n1, n2, n3] = datagram.first_chunk::<{ Self::LEN }>()?;

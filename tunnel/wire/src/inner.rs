@@ -48,11 +48,11 @@ pub struct Inner {
     pub protocol: u8,
     /// Whether it is an IP fragment.
     pub fragment: bool,
-    /// Offset of the transport header.
+    /// Offset of the transport header, bytes.
     pub transport: usize,
-    /// Length of the packet by its own header, bytes; the parsed bytes may be longer.
+    /// Length of the packet according to its own header, bytes; the parsed bytes may be longer.
     pub len: usize,
-    /// Source and destination port, if the transport has ports and it is no fragment.
+    /// Source and destination port, if the transport has ports and the packet is not a fragment.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -115,7 +115,7 @@ impl Inner {
         Ok(parsed)
     }
 
-    /// Skips IPv6 extension headers. An atomic fragment is no fragment (RFC 6946).
+    /// Skips IPv6 extension headers. An atomic fragment does not count as a fragment (RFC 6946).
     fn skip_extensions(&mut self, packet: &[u8]) -> Result<(), Malformed> {
         for _ in 0..MAX_EXTENSIONS {
             if self.protocol != FRAGMENT && !EXTENSIONS.contains(&self.protocol) {
@@ -146,8 +146,8 @@ impl Inner {
         self.source.is_ipv6()
     }
 
-    /// A keyed hash of the flow, so that a sender cannot choose which flows share a queue: of addresses, protocol and
-    /// ports; or, without ports, of addresses and flow label (RFC 6438), or of addresses and protocol.
+    /// A hash of the flow, keyed so that a sender cannot choose which flows share a queue. It covers addresses,
+    /// protocol and ports; or, without ports, addresses and flow label (RFC 6438), or addresses and protocol.
     #[must_use]
     pub fn flow_hash(&self, key: u64) -> u64 {
         let (low, high) = match (self.source, self.destination) {

@@ -5,7 +5,7 @@ use core::fmt;
 /// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Malformed {
-    /// The bytes are fewer than the length in their headers.
+    /// There are fewer bytes than the headers state.
     Truncated,
     /// Unknown version: not 0 in GRE, neither 4 nor 6 in IP.
     Version,

@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A variable-length integer that must fit 32 bits.
+    /// A variable-length integer that must fit into 32 bits.
     pub(crate) fn varint(&mut self) -> Result<u32, Malformed> {
         let (value, remainder) = varint::read(self.0).ok_or(Malformed::Truncated)?;
         let value = u32::try_from(value).map_err(|_| Malformed::Value)?;

@@ -9,7 +9,7 @@
 //! ack      04   offset 8   window end 8   gap end 8
 //! reset    05   reason 1
 //! ```
-//! Numbers are in network order. What follows is padding.
+//! Numbers are in network order. Bytes after the message are padding.
 
 use crate::Malformed;
 use crate::reader::Reader;
@@ -34,7 +34,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Those of the packets of the other direction.
+    /// The addresses of packets in the other direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { source: self.destination, destination: self.source }
@@ -50,7 +50,7 @@ pub enum ResetReason {
     Unreachable,
     /// The server did not answer.
     TimedOut,
-    /// A host reset it, or an end of the tunnel has lost it.
+    /// A host reset it, or an end of the tunnel has lost its state.
     Reset,
     /// The far end does not relay it: it has too many connections, or does not relay at all.
     NotRelayed,
@@ -71,7 +71,8 @@ pub struct Header {
     pub body: Body,
 }
 
-/// The fields of a message by its type. Offsets count the bytes of one direction from 0; its end counts as one more.
+/// The fields of a message by its type. Offsets count the bytes of one direction from 0; the end of the byte stream
+/// counts as one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A client wants to connect.
@@ -81,7 +82,7 @@ pub enum Body {
         /// The first offset that must not be sent yet.
         window_end: u64,
     },
-    /// Bytes of the connection follow the header.
+    /// Data of the byte stream, after the header.
     Data {
         /// Offset of the first one.
         offset: u64,
@@ -96,10 +97,11 @@ pub enum Body {
         offset: u64,
         /// The first offset that must not be sent yet.
         window_end: u64,
-        /// The bytes from `offset` to here are missing though later ones have arrived; `offset` if none are.
+        /// The bytes from `offset` to here are missing although later ones have arrived; equal to `offset` if none are
+        /// missing.
         gap_end: u64,
     },
-    /// The connection does not exist any more.
+    /// The connection no longer exists.
     Reset(ResetReason),
 }
 

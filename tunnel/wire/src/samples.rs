@@ -137,8 +137,8 @@ impl Sample {
         payloads.iter().enumerate().map(segment).map(|sample| sample.packet()).collect()
     }
 
-    /// Segments as they are sent: one alone is a packet whose checksum is completed, where 0 is 0xffff (as by Linux's
-    /// `skb_checksum_help`).
+    /// Segments as they are sent: a single one is a packet whose checksum is completed, where 0 is written as 0xffff
+    /// (as by Linux's `skb_checksum_help`).
     pub(crate) fn sent(&self, mut segments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         if let [packet] = &mut segments[..] {
             let field = if self.v6 { 40 } else { 20 } + self.checksum_offset();

@@ -1,4 +1,4 @@
-//! Segmentation of super-packets into packets with complete checksums, as by a network card; and completion of a
+//! Segmentation of super-packets into packets with complete checksums, as network cards do it; and completion of a
 //! partial checksum.
 
 mod trim;
@@ -75,8 +75,8 @@ impl<'a> Segmenter<'a> {
     /// A segmenter of `packet`.
     ///
     /// # Errors
-    /// As [`Inner::parse`]; `Length` for a checksum outside the packet or, of a super-packet, not that of its transport,
-    /// `Type` if the packet is not of the segments' type, `Value` for a size of 0.
+    /// As [`Inner::parse`]; `Length` for a checksum outside the packet or, in a super-packet, not in the field of its
+    /// transport header, `Type` if the packet is not of the segments' type, `Value` for a size of 0.
     pub fn new(offload: VirtioNetHeader, packet: &'a [u8]) -> Result<Self, Malformed> {
         let template = match offload.gso {
             Some(gso) => Some(Template::new(&offload, gso, packet)?),

@@ -1,5 +1,5 @@
 //! The virtio_net_hdr (Virtio 1.2, section 5.1.6), which a TUN device with `IFF_VNET_HDR` puts before a packet: the
-//! checksum or the segmentation that the device has left to do.
+//! checksum or the segmentation that is still to be done.
 //!
 //! ```text
 //! flags 1   gso_type 1   hdr_len 2   gso_size 2   csum_start 2   csum_offset 2
@@ -20,8 +20,9 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// Maximum number of segments of a peer's TCP super-packet, which bounds the work that one makes. A sender whose segments
-/// are the smallest that Linux takes from a peer (`TCP_MIN_MSS`, 88 bytes with 12 of options) makes 862 of 64 KiB.
+/// Maximum number of segments of a peer's TCP super-packet, which bounds the work per super-packet. With the smallest
+/// MSS that Linux accepts from a peer (`TCP_MIN_MSS`, 88 bytes with 12 of options), a super-packet of 64 KiB has 862
+/// segments.
 pub const MAX_TCP_SEGMENTS: usize = 1024;
 /// Maximum number of segments of a peer's UDP super-packet: Linux's (`UDP_MAX_SEGMENTS`).
 pub const MAX_UDP_SEGMENTS: usize = 128;
@@ -55,7 +56,7 @@ pub struct Gso {
     pub gso_type: GsoType,
     /// Payload of each segment but the last, bytes (`gso_size`).
     pub size: u16,
-    /// Whether TCP's CWR is set, which belongs to the first segment alone (`VIRTIO_NET_HDR_GSO_ECN`).
+    /// Whether TCP's CWR is set, which belongs to the first segment only (`VIRTIO_NET_HDR_GSO_ECN`).
     pub cwr: bool,
 }
 
@@ -196,9 +197,9 @@ impl VirtioNetHeader {
         bytes
     }
 
-    /// The header of `packet` as this host states it. What the header of a peer contributes is whether a checksum is to be
-    /// completed and the size of segments; everything else comes from the packet. Done before a packet of a peer is
-    /// written to a device or segmented.
+    /// Rebuilds the header from `packet`. The peer's header contributes only whether a checksum is to be completed, and
+    /// the size of segments; everything else comes from the packet. To be called before a packet of a peer is written
+    /// to a device or segmented.
     ///
     /// # Errors
     /// As [`Inner::parse`]; `Type` if there is a checksum to complete and the packet is not one unfragmented TCP segment
@@ -245,8 +246,8 @@ impl VirtioNetHeader {
     }
 }
 
-/// A valid super-packet of two segments over IPv4, with its virtio_net_hdr, to find out whether a kernel accepts such. The
-/// checksum of its IP header is wrong, so that the host discards it (RFC 1122, section 3.2.1.2).
+/// A valid super-packet of two segments over IPv4, with its virtio_net_hdr, to find out whether a kernel accepts
+/// super-packets. The checksum of its IP header is wrong, so that the host discards it (RFC 1122, section 3.2.1.2).
 #[must_use]
 pub fn probe(tcp: bool) -> Vec<u8> {
     let mut packet = vec![0; if tcp { 40 } else { 28 }];
@@ -268,7 +269,7 @@ pub fn probe(tcp: bool) -> Vec<u8> {
     [&header.to_bytes()[..], &packet].concat()
 }
 
-/// TCP's sequence number, whose header is at `offset`.
+/// TCP's sequence number; its header is at `offset`.
 pub(crate) fn tcp_sequence(packet: &[u8], offset: usize) -> u32 {
     u32::from(word(packet, offset + 4)) << 16 | u32::from(word(packet, offset + 6))
 }

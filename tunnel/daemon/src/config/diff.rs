@@ -1,4 +1,4 @@
-//! The difference of two configurations of a running tunnel, and which of it needs a restart.
+//! The differences between two configurations of a running tunnel, and those that need a restart.
 
 use super::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, TunnelConfig};
 use machine::TunnelOptions;
@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 pub enum ConfigChange {
     /// The path of this name is removed.
     RemovePath(String),
-    /// A new path, or one whose socket or endpoint differs from the old one of its name, which was removed before.
+    /// A new path, or one whose socket or endpoint differs from those of the old path of that name, which is removed
+    /// first.
     AddPath(ConfiguredPath),
-    /// The path of this name keeps its socket and endpoint, and has other properties.
+    /// The path of this name keeps its socket and endpoint, but other properties changed.
     SetPath(ConfiguredPath),
-    /// The peer with this public key has other values under these keys.
+    /// The values of these keys changed for the peer with this public key.
     SetPeer(ConfiguredPeer, Vec<&'static str>),
     /// A new peer.
     AddPeer(ConfiguredPeer),
@@ -61,7 +62,7 @@ fn interface_changes(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'stat
     ])
 }
 
-/// Keys that only a restart can change. `interface.listen-port` is none: it shows as a change of the paths.
+/// Keys that only a restart can change. `interface.listen-port` is not one of them: it shows as a change of the paths.
 fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
     let mode = match (&old.mode, &new.mode) {
         (Mode::Ropewalk { .. }, Mode::Ropewalk { .. }) => "interface.private-key",
@@ -98,7 +99,7 @@ fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str>
 }
 
 /// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths,
-/// and no message that announces a change.
+/// and no message to announce a change.
 fn needs_restart_in_mpt(changes: &[ConfigChange]) -> Vec<&'static str> {
     let is_path_change = |change: &ConfigChange| {
         matches!(change, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))

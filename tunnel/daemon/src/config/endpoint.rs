@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The port of GRE-in-UDP (RFC 8086).
 pub const DEFAULT_PORT: u16 = 4754;
 
-/// The endpoint of a peer: where it is reached, and where else if nothing answers there.
+/// The endpoint of a peer: one or more places at which the peer can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PeerEndpoint {
     /// In the order in which they are tried; at least one.
@@ -59,19 +59,19 @@ impl PeerEndpoint {
         }
     }
 
-    /// This endpoint, and where else the peer is reached.
+    /// This endpoint, followed by the places of `other`.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.places.extend(other.places.into_iter().filter(|place| !self.places.contains(place)).collect::<Vec<_>>());
         self
     }
 
-    /// The addresses that are written as such.
+    /// The places that are addresses and not host names.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.places.iter().filter_map(Place::address)
     }
 
-    /// Whether all of it is addresses: there is no host name.
+    /// Whether all places are addresses, without a host name.
     #[must_use]
     pub fn is_numeric(&self) -> bool {
         self.addresses().count() == self.places.len()
@@ -81,7 +81,7 @@ impl PeerEndpoint {
     /// each, the resolver's.
     ///
     /// # Errors
-    /// The resolver's for the last place, or there is no address of this family.
+    /// The resolver's error for the last place, or there is no address of this family.
     pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
         let has_family = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
         let mut addresses = Vec::new();

@@ -3,11 +3,11 @@
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The shortest prefixes that a client may name itself: the whole 192.168.0.0/16, and a site's /48 (RFC 4193).
+/// The shortest prefixes that a client may announce: the whole 192.168.0.0/16, and a site's /48 (RFC 4193).
 const SHORTEST: [u8; 2] = [16, 48];
 
-/// Whether a network is one that a client may name as the one behind it: of private (RFC 1918) or unique local addresses
-/// (RFC 4193), and no larger than a site's.
+/// Whether a client may announce a network as one behind it: it has private (RFC 1918) or unique local addresses (RFC
+/// 4193), and is no larger than a site's.
 #[must_use]
 pub fn is_private_lan(network: IpNet) -> bool {
     let is_private = match network.network() {

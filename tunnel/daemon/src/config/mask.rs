@@ -6,8 +6,8 @@ use seal::PublicKey;
 const SECRETS: [&str; 2] = ["private-key", "preshared-key"];
 
 /// Overwrites the secrets in `text` by `*`, without moving a byte: the values of `private-key` and `preshared-key`, and
-/// every word in the form of a key on a line without `public-key` (the value of a misspelt key). There is no other copy
-/// of the text.
+/// every word in the form of a key on a line without `public-key` (the value of a misspelt key). No other copy of the
+/// text is made.
 pub(crate) fn mask_secrets(text: &str) -> String {
     let mut masked = text.as_bytes().to_vec();
     let mut start = 0;

@@ -22,11 +22,11 @@ pub struct TunnelConfig {
     pub mode: Mode,
     /// The peers.
     pub peers: Vec<ConfiguredPeer>,
-    /// The paths, one for each uplink; at least one, unless uplinks are found.
+    /// The paths, one for each uplink; at least one, unless uplinks are found automatically.
     pub paths: Vec<ConfiguredPath>,
-    /// The `[tunnel]` table, but for the relay; and the options of the real-time class.
+    /// The `[tunnel]` table without the relay's keys, and the options of the real-time class.
     pub options: TunnelOptions,
-    /// What marks packets of the real-time class; `None` without that class.
+    /// The rules that mark packets as real-time; `None` without that class.
     pub realtime: Option<RealtimeRules>,
     /// The relay; `None` if connections are not relayed.
     pub relay: Option<RelayOptions>,
@@ -36,8 +36,8 @@ pub struct TunnelConfig {
     pub warnings: Vec<String>,
 }
 
-/// The inner MTU in `ropewalk` mode, bytes. Packets are fragmented to what paths carry, so it need not be less than
-/// Ethernet's.
+/// The inner MTU in `ropewalk` mode, bytes. Packets are fragmented to fit the paths, so it does not have to be less
+/// than Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
 
 impl TunnelConfig {
@@ -87,30 +87,31 @@ pub struct InterfaceConfig {
     pub uplinks: Option<UplinkOptions>,
     /// Whether paths without a route get policy routing of their own.
     pub policy_routing: bool,
-    /// Whether this host's traffic leaves it by the tunnel only: `ropewalk setup keep` holds that, also without a daemon.
+    /// Whether this host's traffic leaves by the tunnel only. `ropewalk setup keep` enforces that, also without a
+    /// daemon.
     pub exclusive: bool,
-    /// The user to run as after the set-up.
+    /// The user to run as after the setup.
     pub user: Option<String>,
     /// The file of further peers, which enrolment changes; `None` without enrolment.
     pub peers_file: Option<PathBuf>,
-    /// The TCP address that serves the metrics; `None` for the daemon's socket alone.
+    /// The TCP address that serves the metrics; `None` for the daemon's socket only.
     pub metrics: Option<SocketAddr>,
-    /// The number of data threads; `None` is one for each processor, if there are as many peers.
+    /// The number of data threads. `None` means one per processor, but no more than peers.
     pub threads: Option<u8>,
 }
 
-/// How uplinks are found: patterns of names of devices, in which `*` stands for any characters.
+/// How uplinks are found: patterns of device names, in which `*` stands for any characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UplinkOptions {
-    /// Devices that are none.
+    /// Devices that are not uplinks.
     pub exclude: Vec<String>,
-    /// Devices whose traffic costs money, beside those that are recognised.
+    /// Devices whose traffic costs money, in addition to those that are recognised.
     pub metered: Vec<String>,
-    /// Devices whose traffic costs nothing more, whatever the system tells of them.
+    /// Devices whose traffic does not cost money, even if the system reports them as metered.
     pub unmetered: Vec<String>,
     /// Devices that are used only while the others are full.
     pub secondary: Vec<String>,
-    /// Quotas of devices: that of the longest matching pattern holds.
+    /// Quotas of devices. The one with the longest matching pattern applies.
     pub quotas: Vec<(String, Quota)>,
 }
 
@@ -142,13 +143,13 @@ pub struct MptOptions {
 /// A peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredPeer {
-    /// The name for people.
+    /// The display name.
     pub name: Option<String>,
     /// The public key; `None` in `mpt` mode.
     pub public_key: Option<PublicKey>,
-    /// A secret shared beside the keys.
+    /// A shared secret in addition to the key pairs.
     pub preshared_key: Option<PresharedKey>,
-    /// Inner networks routed to it, and accepted from it only.
+    /// Inner networks: packets to them are routed to this peer, and packets from them are accepted from this peer only.
     pub allowed_ips: Vec<IpNet>,
     /// The endpoint on paths without one of their own; `None` if this end waits for the peer.
     pub endpoint: Option<PeerEndpoint>,
@@ -156,7 +157,8 @@ pub struct ConfiguredPeer {
     pub address: Option<IpAddr>,
     /// The end of an enrolment token whose one-time key this is, Unix time in seconds; `None` for a key of its own.
     pub token_expires: Option<u64>,
-    /// The order among several servers with the same allowed IPs, the smallest first; `None` if it shares them with none.
+    /// The order among several servers with the same allowed IPs, the smallest first; `None` if no other peer has the
+    /// same ones.
     pub priority: Option<u32>,
 }
 
@@ -181,17 +183,17 @@ pub struct ConfiguredPath {
     pub secondary: bool,
     /// The packets that this end sends on it.
     pub classes: PathClasses,
-    /// What it may carry before it becomes a backup; `None` without a limit.
+    /// The traffic after which it becomes a backup; `None` without a limit.
     pub quota: Option<Quota>,
-    /// Whether it is over its quota now, which the file does not say.
+    /// Whether it is over its quota now; not part of the file.
     pub over_quota: bool,
     /// The share under schedulers with weights.
     pub weight: u32,
     /// The maximum send rate.
     pub rate: Option<Rate>,
-    /// Whether it is an uplink that was found, and not in the file.
+    /// Whether it is an automatic uplink, which is not in the file.
     pub automatic: bool,
-    /// The gateway, of an automatic path by a further gateway of its device.
+    /// The gateway of an automatic path that uses a further gateway of its device.
     pub gateway: Option<IpAddr>,
 }
 
@@ -202,7 +204,7 @@ impl ConfiguredPath {
         self.backup || self.metered
     }
 
-    /// A path that the routing table decides on.
+    /// A path whose device and source address the routing table chooses.
     #[must_use]
     pub fn any(listen_port: u16, name: String) -> Self {
         Self {

@@ -6,16 +6,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// What is kept of the past, and who is shown it.
+/// The history, the dashboard, and the notifications.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservationConfig {
     /// Where the history is kept.
     pub history: HistoryTarget,
     /// The dashboard; `None` if there is none.
     pub dashboard: Option<DashboardConfig>,
-    /// What must be shown to see the metrics; always there if they are not on loopback.
+    /// The token that protects the metrics; always set if they are not on loopback.
     pub metrics_token: Option<Zeroizing<String>>,
-    /// Who is told of events; `None`: nobody.
+    /// Notifications of events; `None` for none.
     pub notify: Option<NotifyConfig>,
     /// Whether the speed tests of peers are answered.
     pub speed_test: bool,
@@ -36,24 +36,24 @@ pub enum HistoryTarget {
 /// The dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DashboardConfig {
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: DashboardAddress,
-    /// What people must show to see it; always there unless the address is on loopback or a unix socket.
+    /// The token that protects it; always set unless the address is on loopback or a unix socket.
     pub token: Option<Zeroizing<String>>,
 }
 
-/// Who is told of which events.
+/// The receivers of notifications, and the events that cause them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifyConfig {
-    /// The program that is run for each.
+    /// The program that runs for each event.
     pub hook: Option<PathBuf>,
-    /// The web server that gets each.
+    /// The web server that gets each event.
     pub webhook: Option<Webhook>,
-    /// The events that are told.
+    /// The events that cause a notification.
     pub events: Vec<EventKind>,
 }
 
-/// Where the dashboard listens.
+/// The address on which the dashboard listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DashboardAddress {
     /// A TCP address.

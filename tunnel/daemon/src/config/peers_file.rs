@@ -1,9 +1,9 @@
 //! The `peers-file`: peers that `ropewalk setup server` adds and removes, and whose keys enrolment replaces.
 //!
 //! A new peer has a one-time key, which a token carries, until `token-expires`. With it the client opens a session and
-//! names the public key of its own, which then takes the one-time key's place: a token works once. The file is written
-//! whole, as a new one that is renamed. Who writes it holds the lock of `FILE.lock`, which only the file's owner and root can
-//! open.
+//! sends its own public key, which then replaces the one-time key: a token works once. The file is always replaced as a
+//! whole: a new file is written and renamed. The writer holds the lock of `FILE.lock`, which only the file's owner and
+//! root can open.
 
 use filesystem::{Folder, Lock};
 use nix::unistd::Uid;
@@ -33,7 +33,7 @@ pub(crate) const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) const LOCKED: &str = "another process holds the lock of the list of peers: try again";
 /// The longest name of a peer, bytes.
 const MAX_NAME_LEN: usize = 64;
-/// What a name of a peer must be.
+/// The description of valid peer names.
 pub const PEER_NAME_HELP: &str = "1 to 64 letters, digits, `-`, `_` or `.`, not beginning with `-` or `.`";
 
 /// Whether `name` may name a peer: it is safe in a terminal, a page, a file and a command line.
@@ -56,16 +56,16 @@ pub struct EnrolledPeer {
     pub name: String,
     /// The peer's key, or the one-time key of its token.
     pub public_key: PublicKey,
-    /// A secret shared beside the keys.
+    /// A shared secret in addition to the key pairs.
     pub preshared_key: Option<PresharedKey>,
     /// Its inner addresses and networks.
     pub allowed_ips: Vec<IpNet>,
-    /// The end of its token, Unix time in seconds; `None` once that is used.
+    /// The expiry of its token, Unix time in seconds; `None` once the token is used.
     pub token_expires: Option<u64>,
 }
 
 impl EnrolledPeer {
-    /// The networks behind the peer: those that are more than an address.
+    /// The networks behind the peer: its allowed IPs that are more than a single address.
     #[must_use]
     pub fn lans(&self) -> Vec<IpNet> {
         self.allowed_ips.iter().filter(|network| network.prefix_len() < network.max_prefix_len()).copied().collect()
@@ -82,7 +82,7 @@ pub struct PeersFile {
     _lock: Option<Lock>,
 }
 
-/// What a client names when it enrols.
+/// The keys and networks that a client sends when it enrols.
 #[derive(Clone, Debug)]
 pub struct ClientIdentity {
     /// Its own public key.
@@ -96,16 +96,16 @@ pub struct ClientIdentity {
 /// The outcome of an enrolment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enrolment {
-    /// The key of the peer of this name is the client's own now, and these networks are behind it.
+    /// The peer of this name now has the client's own key, and these networks behind it.
     Enrolled(String, Vec<IpNet>),
-    /// Why not, in words for the client.
+    /// The reason for a refusal, as text for the client.
     Refused(String),
 }
 
 /// Reads the text of a peers-file, which belongs to the daemon's user even if root reads it.
 ///
 /// # Errors
-/// It cannot be read, or is no regular file of at most [`MAX_LEN`] bytes.
+/// It cannot be read, or is not a regular file of at most [`MAX_LEN`] bytes.
 pub(super) fn read(path: &Path) -> io::Result<secrets::SecretText> {
     secrets::read_untrusted(path, MAX_LEN)
 }
@@ -114,7 +114,8 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> ConfigErrors + '_ {
     |error| Error::unreadable(&path.display().to_string(), format!("cannot read it: {error}")).into()
 }
 
-/// The peers of the file at `path`, read without its lock: it is whole at any time. A missing one has none.
+/// The peers of the file at `path`, read without its lock, because the file is complete at any time. A missing file has
+/// no peers.
 ///
 /// # Errors
 /// It cannot be read, or is wrong.
@@ -130,7 +131,7 @@ pub(crate) fn peers(path: &Path) -> Result<Vec<EnrolledPeer>, ConfigErrors> {
 }
 
 impl PeersFile {
-    /// Locks and reads the file at `path`; a missing one has no peers. Waits for another process that has the lock.
+    /// Locks and reads the file at `path`; a missing file has no peers. Waits while another process has the lock.
     ///
     /// # Errors
     /// Another process holds the lock for five seconds; the file cannot be read, or is wrong.
@@ -156,14 +157,14 @@ impl PeersFile {
         let Some(lock) = folder.try_lock(&lock_name).map_err(unreadable(path))? else { return Ok(None) };
         if Uid::effective().is_root() {
             let owner = folder.owner().map_err(unreadable(path))?;
-            // A daemon that is root without the right to change owners has no folder of another user's.
+            // A daemon that runs as root without the right to change owners has no folder of another user.
             let _ = folder.give(lock.file(), owner);
         }
         Ok(Some(Self { peers: peers(path)?, folder, name, _lock: Some(lock) }))
     }
 
-    /// As [`PeersFile::open`], whoever has the lock: for root, whose change must be made even if the daemon's user keeps the
-    /// lock. An enrolment at that very moment may be lost.
+    /// As [`PeersFile::open`], but ignores the lock: for root, whose change must be possible even if the daemon's user
+    /// keeps the lock. An enrolment at the same moment may be lost.
     ///
     /// # Errors
     /// The file cannot be read, or is wrong.
@@ -172,7 +173,7 @@ impl PeersFile {
         Ok(Self { peers: peers(path)?, folder, name, _lock: None })
     }
 
-    /// The folder's owner, user and group, whose the file shall be.
+    /// The user and group that own the folder, and to which the file will belong.
     ///
     /// # Errors
     /// The file system's.
@@ -180,8 +181,8 @@ impl PeersFile {
         self.folder.owner()
     }
 
-    /// Writes the file: a new one with mode 0600 in its place. `owner` is the user and group that it is given to if the
-    /// folder is theirs.
+    /// Replaces the file by a new one with mode 0600. `owner` is the user and group that the file is given to if they
+    /// own the folder.
     ///
     /// # Errors
     /// The file system's; the earlier file is untouched then.
@@ -197,7 +198,7 @@ impl PeersFile {
     }
 
     fn text(&self) -> Zeroizing<String> {
-        // The buffer does not grow: no copy of a secret stays behind.
+        // The buffer does not grow, so that no copy of a secret is left in memory.
         let networks: usize = self.peers.iter().map(|peer| peer.allowed_ips.len()).sum();
         let mut text = Zeroizing::new(String::with_capacity(256 + 320 * self.peers.len() + 64 * networks));
         text.push_str("# Written by Ropewalk: `ropewalk setup server --add NAME`, `--revoke NAME`, and enrolment.\n");
@@ -215,8 +216,8 @@ impl PeersFile {
         text
     }
 
-    /// Gives the peer that has the key `current` the client's keys in its place, if `current` is that of a token which has
-    /// not expired at `now` (Unix time in seconds), adds the client's networks to its own, and writes the file. A repetition
+    /// Replaces the key `current` of a peer by the client's keys, if it is that of a token which has not expired at
+    /// `now` (Unix time in seconds). Adds the client's networks to the peer's, and writes the file. A repetition
     /// changes nothing. `taken` are the keys that no client may have.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ impl std::error::Error for ConfigErrors {}
 /// Reads the configuration at `path`, and the key files that it names.
 ///
 /// # Errors
-/// All errors, each with file, line, key and remedy. They contain no secret.
+/// All errors, each with file, line, key and fix. They contain no secret.
 pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let origin = path.display().to_string();
     let to_error =
@@ -42,7 +42,7 @@ pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
 }
 
 /// Reads a configuration from `text`, which errors call `origin`. The stem of `path` is the interface's default name,
-/// and relative key files are looked for beside it.
+/// and relative key files are in its folder.
 ///
 /// # Errors
 /// As [`load`], but for the mode of the configuration itself.
@@ -77,7 +77,7 @@ fn parse_file(origin: &str, text: &str, path: &Path, loose_mode: Option<u32>) ->
     Err(errors(reported))
 }
 
-/// Reads the tables. A faulty key is removed and the rest read again, until no error is left.
+/// Reads the tables. Removes each faulty key and reads the rest again, until no error is left.
 fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
     let (mut tree, mut diagnostics) = (tree.clone(), Vec::new());
     loop {
@@ -95,7 +95,7 @@ fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
     }
 }
 
-/// Helps with a number where a quantity belongs: it is a string with a unit.
+/// Improves the error of a number in place of a quantity, which is a string with a unit.
 fn with_unit(diagnostic: Diagnostic, tree: &Node<'_>) -> Diagnostic {
     let key = key_at(tree, &diagnostic.span);
     let is_number = diagnostic.message.contains("integer") || diagnostic.message.contains("float");

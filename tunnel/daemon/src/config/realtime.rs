@@ -8,7 +8,7 @@ const EXPEDITED_FORWARDING: u8 = 46;
 /// DSCP AF41, AF42, AF43 (RFC 2597): video conferences (RFC 4594).
 const ASSURED_FORWARDING_4: [u8; 3] = [34, 36, 38];
 
-/// What marks a packet. A packet that no rule marks may still be of the class, if its flow is sparse.
+/// The rules that mark packets as real-time. An unmarked packet may still be of the class, if its flow is sparse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RealtimeRules {
     /// DSCPs, six bits each.
@@ -45,7 +45,7 @@ impl RealtimeRules {
 }
 
 impl RealtimePorts {
-    /// `udp/5060` or `udp/16384-32767`; none if it is neither.
+    /// Parses `udp/5060` or `udp/16384-32767`; `None` if it is neither.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (protocol, ports) = text.split_once('/')?;

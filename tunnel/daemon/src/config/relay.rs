@@ -1,13 +1,13 @@
-//! Options of the relay: the internal networks, and what is never relayed.
+//! Options of the relay: the internal networks, and connections that are never relayed.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use wire::relay::Addresses;
 
-/// IPv4 networks that are chosen from by default: those of RFC 2544, never routed on the Internet.
+/// The pool of default IPv4 networks: those of RFC 2544, never routed on the Internet.
 const IPV4_POOL: u32 = Ipv4Addr::new(198, 18, 0, 0).to_bits();
-/// IPv6 networks that are chosen from by default: a unique local prefix (RFC 4193), "ropewalk" in ASCII.
+/// The pool of default IPv6 networks: a unique local prefix (RFC 4193), "ropewalk" in ASCII.
 const IPV6_POOL: u128 = Ipv6Addr::new(0xfd72, 0x6f70, 0x6577, 0x616c, 0x6b00, 0, 0, 0).to_bits();
 
 /// Options of `relay = "tcp"`.
@@ -15,13 +15,13 @@ const IPV6_POOL: u128 = Ipv6Addr::new(0xfd72, 0x6f70, 0x6577, 0x616c, 0x6b00, 0,
 pub struct RelayOptions {
     /// The internal networks, at most one of each family.
     pub networks: Vec<RelayNetwork>,
-    /// What is never relayed.
+    /// Connections that are never relayed.
     pub exclude: Vec<RelayExclusion>,
     /// Maximum number of relayed connections with each peer.
     pub max_connections: usize,
 }
 
-/// An internal network of two addresses, on the tunnel's device alone.
+/// An internal network of two addresses, on the tunnel's device only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayNetwork {
     /// The address of the daemon's sockets.
@@ -33,9 +33,9 @@ pub struct RelayNetwork {
 /// A rule about connections that are never relayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayExclusion {
-    /// Those from or to this network.
+    /// Connections from or to this network.
     Network(IpNet),
-    /// Those to these ports of the server.
+    /// Connections to these ports of the server.
     Ports(RangeInclusive<u16>),
 }
 
@@ -69,7 +69,8 @@ impl RelayOptions {
             RelayExclusion::Ports(ports) => ports.contains(&destination.port()),
         };
         let is_internal = |ip: IpAddr| self.networks.iter().any(|network| network.contains(ip));
-        // The kernel's translations have IPv4 addresses in that form, and no packet may have one (RFC 4942, section 2.2).
+        // The kernel's translations store IPv4 addresses as IPv4-mapped ones, which no packet may have (RFC 4942,
+        // section 2.2).
         let is_ipv4_mapped = |ip: IpAddr| matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
         self.network(source.is_ipv4()).is_some()
             && source.is_ipv4() == destination.is_ipv4()

@@ -72,7 +72,7 @@ pub(super) struct InterfaceTable {
     pub(super) exclusive: Option<Spanned<bool>>,
 }
 
-/// `uplinks`: `"auto"`, or its table.
+/// `uplinks`: `"auto"` or a table.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(
     untagged,
@@ -83,7 +83,7 @@ pub(super) enum UplinksValue {
     Table(UplinksTable),
 }
 
-/// The table of `uplinks`: patterns of names of devices.
+/// The table of `uplinks`: patterns of device names.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct UplinksTable {
@@ -95,7 +95,7 @@ pub(super) struct UplinksTable {
     pub(super) unmetered: Vec<String>,
     #[serde(default)]
     pub(super) secondary: Vec<String>,
-    /// By pattern.
+    /// Quotas by pattern.
     #[serde(default)]
     pub(super) quota: BTreeMap<String, String>,
     pub(super) quota_reset_day: Option<i64>,

@@ -1,5 +1,6 @@
-//! Whether anything comes back from beyond the server: a question to a resolver there, and datagrams that may pass few
-//! routers only. An answer of the resolver proves it, and so does an ICMP error of a router that is not the server.
+//! Checks whether the network beyond the server answers. It sends a query to a resolver there, and datagrams with a
+//! small hop limit. An answer of the resolver proves that the network is reachable, and so does an ICMP error of a
+//! router that is not the server.
 
 use nix::cmsg_space;
 use nix::libc;
@@ -12,20 +13,20 @@ use std::time::{Duration, Instant};
 
 /// The time for an answer.
 const TIMEOUT: Duration = Duration::from_millis(7500);
-/// When what is sent, milliseconds, and how many routers it may pass: the first two beyond the server are to refuse it. The
-/// gaps are those that a router's limit of ICMP errors asks for (Linux: one a second, each at twice the cost).
+/// The time of each datagram, milliseconds, and its hop limit: the first two routers beyond the server should refuse
+/// it. The gaps respect the routers' rate limit of ICMP errors (Linux: one per second, each at twice the cost).
 const SCHEDULE: [(u64, Option<u32>); 5] = [(0, None), (700, Some(2)), (1400, Some(3)), (3900, None), (6400, None)];
 /// A query for the name servers of the root (RFC 1035, section 4.1): recursion desired, one question, type NS, class IN.
 const QUERY: [u8; 17] = [0x52, 0x57, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
 /// The port of resolvers.
 const DNS_PORT: u16 = 53;
 
-/// What is asked, and how.
+/// The parameters of the check.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// The tunnel's device.
     pub device: &'a str,
-    /// The address that it is asked from.
+    /// The source address of the query.
     pub source: IpAddr,
     /// The resolver, of the same family.
     pub resolver: IpAddr,
@@ -36,16 +37,16 @@ pub struct Question<'a> {
 /// An answer from beyond the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Who answered.
+    /// The address of the sender.
     pub from: IpAddr,
     /// Whether that was the resolver's answer, and not an ICMP error.
     pub is_name: bool,
 }
 
-/// The answer of the resolver, or else the first ICMP error from beyond the server; `None` if nothing came back.
+/// The answer of the resolver, or otherwise the first ICMP error from beyond the server; `None` if there was no answer.
 ///
 /// # Errors
-/// The question cannot be sent.
+/// The query cannot be sent.
 pub fn ask_beyond(question: &Question<'_>) -> io::Result<Option<Answer>> {
     let mut sockets = Vec::new();
     let mut schedule = SCHEDULE.into_iter().peekable();
@@ -68,7 +69,7 @@ pub fn ask_beyond(question: &Question<'_>) -> io::Result<Option<Answer>> {
     Ok(first)
 }
 
-/// A socket to the resolver; what it sends passes `hops` routers at most.
+/// A socket to the resolver, whose datagrams pass at most `hops` routers.
 fn socket(question: &Question<'_>, hops: Option<u32>) -> io::Result<Socket> {
     let remote = SocketAddr::new(question.resolver, DNS_PORT);
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
@@ -85,7 +86,7 @@ fn socket(question: &Question<'_>, hops: Option<u32>) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Who has answered a socket, if that is beyond the server.
+/// The answer to the query of a socket, if it is from beyond the server.
 fn answer(socket: &Socket, question: &Question<'_>) -> Option<Answer> {
     let mut buffer = [std::mem::MaybeUninit::uninit(); 512];
     if socket.recv(&mut buffer).is_ok() {
@@ -95,12 +96,12 @@ fn answer(socket: &Socket, question: &Question<'_>) -> Option<Answer> {
     refusing_router(socket).filter(is_beyond).map(|from| Answer { from, is_name: false })
 }
 
-/// Who has sent an ICMP error for a datagram of a socket.
+/// The sender of an ICMP error about a datagram of a socket.
 fn refusing_router(socket: &Socket) -> Option<IpAddr> {
     let mut control = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6);
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut [], Some(&mut control), flags).ok()?;
-    // What this host's own kernel refuses has no offender.
+    // A refusal by this host's own kernel has no offender.
     let is_icmp =
         |error: &libc::sock_extended_err| matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
     message.cmsgs().ok()?.find_map(|message| match message {

@@ -1,4 +1,4 @@
-//! The client of a daemon's socket, for `ropewalk show` and the other verbs.
+//! The client of a daemon's socket, for `ropewalk show` and other commands.
 
 use super::state_file::{running_tunnel, socket_path};
 use crate::status::TunnelStatus;
@@ -64,7 +64,7 @@ impl Client {
         Self { socket: socket_path(directory, interface), interface: interface.to_owned() }
     }
 
-    /// The interfaces with a socket in `directory` on which somebody listens, sorted.
+    /// The interfaces with a socket in `directory` on which a daemon listens, sorted.
     #[must_use]
     pub fn interfaces(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -76,7 +76,7 @@ impl Client {
         names
     }
 
-    /// Ends the daemon, and waits until its process has ended: then its device, ports and routes are free for another.
+    /// Ends the daemon, and waits until its process has ended: then its device, ports and routes are free.
     ///
     /// # Errors
     /// Those of [`Self::request`]; the process has not ended after 20 s.

@@ -1,4 +1,4 @@
-//! The control loop, from the set-up to the end of the tunnel.
+//! The control loop, from the setup to the end of the tunnel.
 
 use super::enrolment::{self, Enrolments};
 use super::error::Error;
@@ -40,13 +40,13 @@ use tracing::{debug, info, warn};
 
 /// Maximum number of pending requests.
 const MAX_REQUESTS: usize = 16;
-/// The time after a change of devices or routes until uplinks are looked for: a DHCP client changes several things.
+/// The delay between a change of devices or routes and the search for uplinks: a DHCP client changes several things.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
-/// The interval of checks that the data plane answers, if systemd's watchdog sets none.
+/// The interval of checks that the data plane answers, if systemd's watchdog does not set one.
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Opens the directory of sockets and state files, checks that the tunnel is not running, and removes the files that an
-/// earlier one left. Called before the device is opened.
+/// earlier process left. Called before the device is opened.
 ///
 /// # Errors
 /// The tunnel is running, or `directory` is refused ([`RunFolder::open`]).
@@ -67,7 +67,7 @@ pub fn clean_up(directory: &Path, interface: &str) -> Result<RunFolder, Error> {
 /// at the end it stops the data plane and removes routes and files. `events` are the data plane's.
 ///
 /// # Errors
-/// The set-up failed, or the data plane ended by itself.
+/// The setup failed, or the data plane ended by itself.
 pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>, events: EventReceiver) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::system("starting the control runtime"))?.block_on(async {
@@ -84,7 +84,7 @@ pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>, events
     })
 }
 
-/// What is listened on.
+/// The open listeners.
 struct Listeners {
     control: UnixListener,
     observation: Observation,
@@ -133,7 +133,7 @@ async fn set_up_network(reloader: &mut Reloader) -> Result<Listeners, Error> {
     add_relay_networks(reloader).await;
     reloader.add_routes().await.map_err(Error::system("adding routes"))?;
     warn_of_strict_reverse_paths(&reloader.control.config);
-    // Before the capabilities are dropped that binding to a device once needed.
+    // Before capabilities are dropped: older kernels require one for binding to a device.
     let enrolment = enrolment::listen(&reloader.control.config).map_err(Error::system("listening for enrolments"))?;
     let user = reloader.control.config.interface.user.as_deref().map(find_user).transpose();
     let user = user.map_err(Error::system("finding the user"))?;
@@ -155,7 +155,7 @@ fn open_quotas(reloader: &mut Reloader, user: Option<&User>) {
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
-/// Without its internal network a family is not relayed: a host may have no IPv6.
+/// Adds the relay's internal networks. A family without one is not relayed: a host may have no IPv6.
 async fn add_relay_networks(reloader: &Reloader) {
     let config = &reloader.control.config;
     for network in config.relay.iter().flat_map(|relay| &relay.networks) {
@@ -171,7 +171,7 @@ fn listen(reloader: &Reloader, user: Option<&User>) -> io::Result<UnixListener> 
     reloader.state_file.write(&reloader.state)?;
     let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user)?)?;
     if user.is_none() && geteuid().is_root() {
-        info!("stays root, with CAP_NET_ADMIN alone; `user = \"ropewalk\"` in [interface] names a user to change to");
+        info!("stays root, with CAP_NET_ADMIN only; `user = \"ropewalk\"` in [interface] names a user to change to");
     }
     confine(ThreadRole::Control, user)?;
     if let Err(errors) = config::load(file) {
@@ -192,16 +192,16 @@ enum ControlEvent {
     Request(PendingRequest),
     Network(NetworkEvent),
     RoutesSettled,
-    /// A signal or the end of a time asks for it.
+    /// A request by a signal or a timer.
     OwnRequest(Request),
     Enrolment(TcpStream, IpAddr),
-    /// The paths have carried something since the latest look.
+    /// The traffic of the paths since the latest check.
     Uplinks,
     Terminate,
     Watchdog,
 }
 
-/// The next connection of a listener; never without one.
+/// The next connection of a listener; without a listener it never returns.
 async fn accept(listener: Option<&TcpListener>) -> Option<(TcpStream, IpAddr)> {
     match listener {
         // A client that has gone before it was accepted is an error.
@@ -262,7 +262,7 @@ async fn serve(
                 settled = None;
                 follow_routes(reloader, &**data_plane).await;
             }
-            // Its event says what came of it.
+            // Its event reports the result.
             ControlEvent::OwnRequest(request) => drop(carry_out(reloader, &request, &**data_plane).await),
             ControlEvent::Enrolment(stream, source) => {
                 enrolments.accept(stream, source, &reloader.control.config, &enrolment_requests);
@@ -282,8 +282,8 @@ async fn serve(
     Ok(())
 }
 
-/// Follows the host's routes if the configuration says so, and tells of what has changed. At the start, routes may have
-/// changed since the uplinks were found; one that goes after it is known as lost.
+/// Follows the host's routes if the configuration says so, and reports the changes. At the start, routes may have
+/// changed since the uplinks were found. An uplink that disappears later is known as lost.
 async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle) {
     if !reloader.follows_routes() {
         return reloader.update_notices();
@@ -292,14 +292,14 @@ async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
-/// Watches the data plane's events and its status, which `record` gets; returns what paths have carried, each time again.
+/// Watches the data plane's events and its status, which `record` gets. Returns a channel of the traffic of the paths.
 fn watch(
     reloader: &Reloader,
     data_plane: &Arc<dyn DataPlaneHandle>,
     events: EventReceiver,
     mut record: impl FnMut(&TunnelStatus) + Send + 'static,
 ) -> watch::Receiver<Vec<UplinkStatus>> {
-    nat64::listen().unwrap_or_else(|error| debug!("router advertisements are not heard: {error}"));
+    nat64::listen().unwrap_or_else(|error| debug!("router advertisements are not received: {error}"));
     let (sender, uplinks) = watch::channel(Vec::new());
     let (observer, routes) = (Arc::clone(&reloader.observer), reloader.network.routes());
     let record = move |status: &TunnelStatus| {
@@ -312,7 +312,7 @@ fn watch(
     uplinks
 }
 
-/// Carries a request out, and tells of it.
+/// Carries out a request, and reports it as an event.
 async fn carry_out(
     reloader: &mut Reloader,
     request: &Request,
@@ -323,7 +323,7 @@ async fn carry_out(
     result
 }
 
-/// Counts what the paths have carried to the end.
+/// Counts the final traffic of the paths.
 async fn finish_quotas(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle) {
     if let Some(status) = request_status(data_plane).await {
         let events = reloader.quotas.update(unix_ms() / 1000, &reloader.control.config.paths, &status.uplinks);
@@ -338,7 +338,7 @@ fn tell(observer: &Observer, kind: EventKind, reloader: &Reloader, text: &str) {
     observer.events.push(Event::new(EventLevel::Info, kind, format!("{name} {text}")));
 }
 
-/// Passes an event of a device on. Returns when the host's addresses and routes are looked at.
+/// Passes on an event of a device. Returns when to check the host's addresses and routes.
 fn on_network_event(event: NetworkEvent, data_plane: &dyn DataPlaneHandle) -> TokioInstant {
     if let NetworkEvent::Link(device, event) = event {
         data_plane.on_link_event(&device, event);
@@ -346,8 +346,8 @@ fn on_network_event(event: NetworkEvent, data_plane: &dyn DataPlaneHandle) -> To
     TokioInstant::now() + SETTLE_TIME
 }
 
-/// What is due at each interval of the watchdog. Returns when the host's routes are looked at, if they concern the tunnel:
-/// the kernel drops messages of changes that come too fast.
+/// Does what is due at each interval of the watchdog. Returns when to check the host's routes, if they concern the
+/// tunnel: the kernel drops messages of changes that come too fast.
 async fn on_watchdog(
     reloader: &mut Reloader,
     data_plane: &dyn DataPlaneHandle,
@@ -362,7 +362,7 @@ async fn on_watchdog(
     Ok(reloader.follows_routes().then(TokioInstant::now))
 }
 
-/// The event of a request that was carried out or refused.
+/// The event about a request that was carried out or refused.
 fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
     match request {
         Request::Enrol(source, ..) => enrolment::event(*source, result),
@@ -371,7 +371,7 @@ fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
     }
 }
 
-/// A tunnel without speed tests is a tunnel nevertheless.
+/// Starts the responder of speed tests. A tunnel works without it.
 fn answer_speed_tests(config: &TunnelConfig) -> Option<Arc<Responder>> {
     if !config.observation.speed_test {
         return None;
@@ -383,13 +383,13 @@ fn answer_speed_tests(config: &TunnelConfig) -> Option<Arc<Responder>> {
     Some(responder)
 }
 
-/// The event of a path that is alone for a test, or is no longer.
+/// The event about the beginning or the end of a test of one path alone.
 fn alone_event(result: &Result<String, Refusal>) -> Event {
     let text = result.as_ref().map_or_else(Refusal::text, String::as_str);
     Event::new(EventLevel::Info, EventKind::Reload, format!("speed test: {}", text.trim_end()))
 }
 
-/// The event of a change of the configuration that was carried out or refused.
+/// The event about a configuration change that was carried out or refused.
 fn reload_event(result: &Result<String, Refusal>) -> Event {
     match result {
         Ok(changes) => {
@@ -397,7 +397,7 @@ fn reload_event(result: &Result<String, Refusal>) -> Event {
             Event::new(EventLevel::Info, EventKind::Reload, format!("reloaded: {changes}"))
         }
         Err(error) => Event {
-            remedy: Some("mend the file and reload again: the earlier configuration stays in force".into()),
+            remedy: Some("fix the file and reload again: the earlier configuration stays in force".into()),
             ..Event::new(EventLevel::Warn, EventKind::Reload, format!("not reloaded: {}", error.text().trim_end()))
         },
     }
@@ -416,7 +416,8 @@ async fn tear_down(reloader: &mut Reloader) {
     info!(interface = name, "down");
 }
 
-/// Removes the tunnel's files. The user that the process has become may not: then the state file is left empty.
+/// Removes the tunnel's files. The user that the process has changed to may lack the permission: then the state file is
+/// left empty.
 fn remove_files(reloader: &Reloader) {
     let removed = StateFile::remove(&reloader.control.folder, &reloader.control.config.interface.name);
     let ended = removed.or_else(|_| reloader.state_file.clear());

@@ -1,14 +1,15 @@
-//! What the name and the kind of a device tell of it: whether it may be an uplink, and whether its traffic costs money.
+//! Classification of devices by name and kind: whether a device may be an uplink, and whether its traffic costs money.
 
 use super::metered::MeteredDevices;
 use std::fs;
 use std::path::Path;
 
-/// Names of devices that lead to this host's own containers and tunnels and not out of it; also [`is_container_bridge`].
+/// Names of devices that lead to this host's own containers and tunnels and not to other hosts; see also
+/// [`is_container_bridge`].
 const NO_UPLINKS: [&str; 8] = ["lo", "docker*", "veth*", "virbr*", "wg*", "tun*", "tap*", "tailscale*"];
-/// Names that modems and tethered telephones have, where the kernel does not tell.
+/// Names of modems and tethered phones, for devices whose kind the kernel does not report.
 const METERED_NAMES: [&str; 3] = ["wwan*", "ppp*", "usb*"];
-/// Drivers of tethered telephones.
+/// Drivers of tethered phones.
 const TETHERING_DRIVERS: [&str; 2] = ["ipheth", "rndis_host"];
 
 /// Whether a name matches a pattern, in which `*` stands for any characters.
@@ -21,20 +22,20 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The pattern of the names of containers and tunnels that a device's name matches.
+/// The pattern of names of containers' and tunnels' devices that a device's name matches.
 pub(super) fn pattern_of_no_uplink(device: &str) -> Option<&'static str> {
     let pattern = NO_UPLINKS.into_iter().find(|pattern| matches(pattern, device));
     pattern.or_else(|| is_container_bridge(device).then_some("br-ID"))
 }
 
-/// Whether a bridge has the name that Docker gives one: `br-` and the first 12 digits of the network's identifier. Other
-/// bridges may be uplinks, such as `br-wan`.
+/// Whether a bridge has a name of Docker's form: `br-` and the first 12 digits of the network's identifier. Other
+/// bridges, such as `br-wan`, may be uplinks.
 fn is_container_bridge(device: &str) -> bool {
     device.strip_prefix("br-").is_some_and(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether the traffic of a device seems to cost money: by what the system tells, by its kind (a modem has the type `wwan`),
-/// by the driver of a tethered telephone, or by its name.
+/// Whether the traffic of a device seems to cost money: by the system's report, by its kind (a modem has the type
+/// `wwan`), by the driver of a tethered phone, or by its name.
 pub(super) fn seems_metered(device: &str, told: &MeteredDevices) -> bool {
     told.get(device).copied().unwrap_or_else(|| {
         let folder = Path::new("/sys/class/net").join(device);

@@ -1,8 +1,8 @@
-//! Why a path carries no data, asked of the kernel: its device, addresses, the route that a datagram of the path would
-//! take, and what a probe from the path's device to the peer comes back with.
+//! Finds out why a path carries no data: by its device, its addresses, the kernel's route for a datagram of the path,
+//! and the result of a probe from the path's device to the peer.
 //!
-//! A probe is an empty datagram from a port of its own, which the peer ignores. ICMP errors and the refusals of a
-//! firewall on this host come back as errors of its socket; the data plane's sockets do not report them.
+//! A probe is an empty datagram from a port of its own, which the peer ignores. ICMP errors and refusals by a firewall
+//! on this host are returned as errors of its socket; the data plane's sockets do not report them.
 
 use super::network::has_strict_reverse_path;
 use super::routes::Routes;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A path as far as its causes depend on it.
+/// The properties of a path that a diagnosis depends on.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) interface: Option<String>,
@@ -37,7 +37,7 @@ impl Subject {
         if self.remote.is_ipv4() { "IPv4" } else { "IPv6" }
     }
 
-    /// A UDP socket that is bound as the path's is, but for the port.
+    /// A UDP socket that is bound like the path's, except for the port.
     pub(super) fn socket(&self) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(self.remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         if let Some(device) = &self.interface {
@@ -132,7 +132,7 @@ impl Devices {
     }
 }
 
-/// The addresses of this host that others may know: no loopback and no link-local ones.
+/// The addresses of this host that others may know, without loopback and link-local ones.
 #[must_use]
 pub fn own_addresses() -> Vec<IpAddr> {
     let is_known = |address: &IpAddr| match address {
@@ -146,7 +146,7 @@ fn cause(kind: CauseKind, text: String, remedy: String) -> Cause {
     Cause { kind, text, remedy }
 }
 
-/// What keeps datagrams of a path from leaving this host; `tunnel` is the tunnel's own device.
+/// The cause that keeps datagrams of a path from leaving this host; `tunnel` is the tunnel's own device.
 pub(super) async fn local_cause(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
     let cause = own_address(subject, devices);
     let cause = cause.or_else(|| unusable_device(subject.interface.as_deref()?, devices));
@@ -156,10 +156,10 @@ pub(super) async fn local_cause(subject: &Subject, devices: &Devices, routes: &R
     }
 }
 
-/// Whether the peer's address is this host's own.
+/// The cause if the peer's address is this host's own.
 fn own_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
     let address = subject.remote.ip();
-    // Two ends on one host are a test.
+    // Two ends on one host, as tests have them, are allowed.
     if address.is_loopback() || devices.device_of(address).is_none() {
         return None;
     }
@@ -167,7 +167,7 @@ fn own_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
     Some(cause(CauseKind::NoRoute, text, "`endpoint` is the address at which the other end can be reached".into()))
 }
 
-/// Why a device sends nothing, whatever its addresses and routes are.
+/// The cause if a device cannot send, whatever its addresses and routes are.
 pub(super) fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> {
     let Some(flags) = devices.flags(device) else {
         let remedy = "plug it in: the path waits for it; `ip link` lists the devices".into();
@@ -184,7 +184,7 @@ pub(super) fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> 
     None
 }
 
-/// Whether a device has an address of a family that others than its neighbours can answer to.
+/// Whether a device has an address of a family that hosts other than its neighbours can answer to.
 pub(super) fn has_usable_address(devices: &Devices, device: &str, is_ipv4: bool) -> bool {
     devices.addresses(Some(device)).any(|address| match address {
         IpAddr::V4(_) => is_ipv4,
@@ -224,7 +224,7 @@ fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
     Some(cause(CauseKind::NoAddress, text, remedy))
 }
 
-/// Whether the routing tables have no entry for the path, or one that leads into the tunnel.
+/// The cause if the routing tables have no entry for the path, or one that leads into the tunnel.
 async fn missing_route(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
     let (remote, device) = (subject.remote.ip(), subject.interface.as_deref());
     let index = device.and_then(|device| nix::net::if_::if_nametoindex(device).ok());
@@ -245,7 +245,7 @@ async fn missing_route(subject: &Subject, devices: &Devices, routes: &Routes, tu
             let text = format!("no route to {remote}{from}{by}");
             Some(cause(CauseKind::NoRoute, text, route_remedy(subject, devices, routes).await))
         }
-        // Netlink did not answer, which says nothing of the path.
+        // Netlink did not answer, which says nothing about the path.
         Err(_) => None,
     }
 }
@@ -282,8 +282,8 @@ fn is_point_to_point(devices: &Devices, device: &str) -> bool {
     devices.flags(device).is_some_and(|flags| flags.contains(InterfaceFlags::IFF_POINTOPOINT))
 }
 
-/// Whether what this end answers to a path that its peer has opened leaves by another device than the one whose address the
-/// peer asked. `port` is that of this end.
+/// The cause if answers on a path that the peer opened leave by a different device than the one that has the address to
+/// which the peer sends. `port` is this end's.
 pub(super) async fn return_route(subject: &Subject, port: u16, devices: &Devices, routes: &Routes) -> Option<Cause> {
     let (source, remote) = (subject.source?, subject.remote);
     let asked = devices.device_of(source)?;
@@ -323,21 +323,21 @@ impl Probe {
         Ok(Self { socket, subject: subject.clone() })
     }
 
-    /// What has come back: the cause, if the network refused the probe.
+    /// The cause, if the network refused the probe.
     pub(super) fn refusal(&self) -> Option<Cause> {
         let error = self.socket.take_error().ok().flatten()?;
         Some(send_error(&error, &self.subject))
     }
 }
 
-/// The cause that an error of a socket to the peer tells.
+/// The cause behind an error of a socket to the peer.
 fn send_error(error: &io::Error, subject: &Subject) -> Cause {
     let remote = subject.remote;
     let port = remote.port();
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM | Errno::EACCES) => {
             let text = format!("this host's firewall refuses UDP to {remote}");
-            let remedy = format!("let it out: `nft list ruleset` shows the rule, in an output chain, for UDP {port}");
+            let remedy = format!("allow it: `nft list ruleset` shows the rule, in an output chain, for UDP {port}");
             cause(CauseKind::LocalFirewall, text, remedy)
         }
         Some(Errno::ECONNREFUSED) => {
@@ -347,7 +347,8 @@ fn send_error(error: &io::Error, subject: &Subject) -> Cause {
         }
         Some(Errno::EHOSTUNREACH | Errno::ENETUNREACH) => {
             let text = format!("a router or a firewall answers that {remote} cannot be reached (ICMP)");
-            let remedy = format!("let UDP {port} through to {}: a firewall rejects it, or nobody has it", remote.ip());
+            let remedy =
+                format!("let UDP {port} through to {}: a firewall rejects it, or no host has the address", remote.ip());
             cause(CauseKind::Refused, text, remedy)
         }
         _ => {
@@ -357,7 +358,8 @@ fn send_error(error: &io::Error, subject: &Subject) -> Cause {
     }
 }
 
-/// A cause beyond this host, of a path that reaches an IPv4 endpoint by NAT64 only: what is missing is most likely that.
+/// A cause beyond this host, for a path that reaches an IPv4 endpoint by NAT64 only: the missing part is most likely
+/// NAT64.
 pub(super) fn by_translation(subject: &Subject, cause: Cause) -> Cause {
     let Some(device) = subject.interface.as_deref() else { return cause };
     let Some(v4) = nat64::translated(device, subject.remote.ip()) else { return cause };
@@ -369,8 +371,8 @@ pub(super) fn by_translation(subject: &Subject, cause: Cause) -> Cause {
     Cause { kind: cause.kind, text, remedy }
 }
 
-/// What the silence of a peer means that could be sent to, if `answers_elsewhere` on another path, or `has_answered`
-/// before.
+/// The cause if a peer does not answer although datagrams can be sent to it. `answers_elsewhere`: it answers on another
+/// path; `has_answered`: it answered before.
 pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: bool) -> Cause {
     let (remote, port) = (subject.remote, subject.remote.port());
     let device = subject.interface.as_deref();
@@ -380,7 +382,7 @@ pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: 
     }
     if answers_elsewhere {
         let text = format!(
-            "{remote} answers by another path and not by this one: a captive portal, no connection, or UDP {port} is dropped"
+            "{remote} answers on another path, but not on this one: a captive portal, no connection, or UDP {port} is dropped"
         );
         let source = device.map(|device| format!("-I {device} ")).unwrap_or_default();
         let remedy = format!(

@@ -1,15 +1,16 @@
-//! Enrolment: a client that has a session by the one-time key of its token names the public key of its own.
+//! Enrolment: a client with a session by the one-time key of its token sends its own public key.
 //!
 //! The client connects by TCP to the server's inner address, through the tunnel, and sends one line: `rw1 `, its public
 //! key in base64, and perhaps ` psk=` with a new preshared key and ` lan=` with the networks behind it, which the server may
 //! take (`config::lan`). The server knows the peer by the inner source address, because a packet with that source was sealed
-//! with the peer's key. It answers `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when
-//! the client has read it, the client's keys replace those of the token in the tunnel.
+//! with the peer's key. It answers `ok` with the networks that it has taken, or `error: ` and the reason, and closes.
+//! When the client has read the answer, the client's keys replace those of the token in the tunnel.
 //!
-//! Earlier versions neither send nor take a preshared key: then that of the token stays.
+//! Earlier versions neither send nor take a preshared key: then the token's stays.
 //!
-//! The listener is bound to the tunnel's device. A peer without a token that is unused is answered and closed at once; one
-//! with a token has one connection at a time, of one line of [`MAX_LINE_LEN`] bytes within [`TIMEOUT`].
+//! The listener is bound to the tunnel's device. A peer without an unused token gets an error and is disconnected at
+//! once. A peer with one has one connection at a time, with one line of at most [`MAX_LINE_LEN`] bytes within
+//! [`TIMEOUT`].
 
 use super::diagnosis::Devices;
 use super::reload::Reloader;
@@ -42,13 +43,13 @@ const MAX_LINE_LEN: usize = 512;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most connections at a time.
 const MAX_CONNECTIONS: usize = 16;
-/// What a line begins with: the version.
+/// The beginning of a line: the version.
 const GREETING: &str = "rw1 ";
-/// What a client's new preshared key follows.
+/// The prefix of a client's new preshared key.
 const PSK: &str = "psk=";
-/// What networks behind a client follow.
+/// The prefix of the networks behind a client.
 const LAN: &str = "lan=";
-/// What every version answers to a line that it does not know.
+/// The answer of every version to a line that it does not know.
 const LINE_HELP: &str = "a line is `rw1 PUBLICKEY`";
 /// The most networks that a client may name.
 const MAX_LANS: usize = 8;
@@ -65,7 +66,7 @@ pub(super) fn listen(config: &TunnelConfig) -> io::Result<Option<TcpListener>> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
-    // An address of IPv6 may still be checked for duplicates.
+    // Duplicate address detection of an IPv6 address may still run.
     if address.is_ipv6() {
         socket.set_freebind_v6(true)?;
     }
@@ -75,7 +76,7 @@ pub(super) fn listen(config: &TunnelConfig) -> io::Result<Option<TcpListener>> {
     TcpListener::from_std(socket.into()).map(Some)
 }
 
-/// The connections under way.
+/// The open connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Enrolments(Arc<Mutex<BTreeSet<PublicKey>>>);
 
@@ -89,7 +90,7 @@ impl Enrolments {
         requests: &mpsc::Sender<PendingRequest>,
     ) {
         let refuse = |reason: &str| {
-            // A new connection's buffer has room for the line. The client may be gone.
+            // A new connection's send buffer has room for the line. The client may have closed the connection.
             let _ = stream.try_write(format!("error: {reason}\n").as_bytes());
         };
         let peer = peer_of(config, source).filter(|peer| peer.token_expires.is_some_and(|end| end > unix_time()));
@@ -129,7 +130,7 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     let written = async {
         stream.write_all(text.as_bytes()).await?;
         stream.shutdown().await?;
-        // The session with the one-time key carries the answer, and ends with the change of the key.
+        // The session with the one-time key carries the answer, and ends when the key changes.
         stream.read(&mut [0; 1]).await
     };
     let written = tokio::time::timeout(TIMEOUT, written).await;
@@ -168,7 +169,7 @@ fn join(networks: &[IpNet]) -> String {
     networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Requests an enrolment until the list of peers is not locked. The control loop goes on meanwhile.
+/// Requests an enrolment, again while the list of peers is locked. The control loop does not wait for it.
 async fn request_enrolment(
     requests: &mpsc::Sender<PendingRequest>,
     source: IpAddr,
@@ -190,7 +191,7 @@ async fn request(requests: &mpsc::Sender<PendingRequest>, request: Request) -> R
     receiver.await.unwrap_or_else(|_| Err(closing()))
 }
 
-/// Reads a line without its end.
+/// Reads a line; returns it without its end.
 async fn read_line(stream: &mut TcpStream) -> io::Result<Zeroizing<String>> {
     let (mut line, mut len) = (Zeroizing::new([0; MAX_LINE_LEN]), 0);
     loop {
@@ -205,7 +206,7 @@ async fn read_line(stream: &mut TcpStream) -> io::Result<Zeroizing<String>> {
     }
 }
 
-/// The peer that packets with this inner source come from: that of the longest prefix.
+/// The peer of packets with this inner source: the one with the longest matching prefix.
 fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
     let prefix_len = |peer: &ConfiguredPeer| {
         let networks = peer.allowed_ips.iter().filter(|network| network.contains(&source));
@@ -215,7 +216,7 @@ fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
     peers.max_by_key(|(len, _)| *len).map(|(_, peer)| peer)
 }
 
-/// The event of an enrolment: the peer's name and its networks, or why not.
+/// The event about an enrolment: the peer's name and its networks, or the reason for the refusal.
 pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
     match result {
         Ok(enrolled) => {
@@ -232,14 +233,14 @@ pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
 }
 
 impl Reloader {
-    /// Writes the client's keys into the `peers-file`, and those of the networks behind it that it may have. The tunnel has
-    /// them from [`Request::EndEnrolment`] on. Returns the peer's name, and after a blank these networks if there are any.
+    /// Writes the client's keys and its acceptable networks into the `peers-file`. The tunnel uses them from
+    /// [`Request::EndEnrolment`] on. Returns the peer's name and, after a blank, these networks if there are any.
     pub(super) fn enrol(&self, source: IpAddr, client: &ClientIdentity) -> Result<String, Refusal> {
         let config = &self.control.config;
         let refused = |reason: &str| Refusal::Other(reason.to_owned());
         let peer = peer_of(config, source).and_then(|peer| peer.public_key);
         let current = peer.ok_or_else(|| refused("no peer has this address"))?;
-        let file = config.interface.peers_file.as_ref().ok_or_else(|| refused("this end enrols nobody"))?;
+        let file = config.interface.peers_file.as_ref().ok_or_else(|| refused("this end does not enrol clients"))?;
         let mut taken: Vec<_> = config.peers.iter().filter_map(|peer| peer.public_key).collect();
         if let Mode::Ropewalk { private_key } = &config.mode {
             taken.push(private_key.public_key());
@@ -291,8 +292,8 @@ impl Reloader {
     }
 }
 
-/// Those of the networks that a client names which it may have: private ones of a usual size, which neither this host nor
-/// another peer has. So nobody draws others' traffic to itself by a token.
+/// The acceptable ones of a client's networks: private networks of a usual size, which neither this host nor another
+/// peer has. So a client cannot use a token to attract the traffic of others.
 fn acceptable_lans(lans: &[IpNet], config: &TunnelConfig, client: PublicKey) -> Vec<IpNet> {
     let others = config.peers.iter().filter(|peer| peer.public_key != Some(client));
     let mut taken: Vec<IpNet> = others.flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
@@ -311,7 +312,7 @@ fn acceptable_lans(lans: &[IpNet], config: &TunnelConfig, client: PublicKey) -> 
 /// Why a client was not enrolled.
 #[derive(Debug)]
 pub enum EnrolError {
-    /// The server does not answer, or not as one.
+    /// There is no answer, or the answer is not from an enrolment server.
     Connection(io::Error),
     /// The server's reason.
     Refused(String),
@@ -329,15 +330,15 @@ impl fmt::Display for EnrolError {
 impl std::error::Error for EnrolError {}
 
 impl EnrolError {
-    /// Whether the server does not know all that the line had: one of an earlier version.
+    /// Whether the server does not know a part of the line: it has an earlier version.
     #[must_use]
     pub fn is_unknown_line(&self) -> bool {
         matches!(self, Self::Refused(reason) if reason.contains(LINE_HELP))
     }
 }
 
-/// The client's side: names `client` to the server at the inner address `server`. Returns the networks that the server has
-/// taken.
+/// The client's side: sends `client` to the server at the inner address `server`. Returns the networks that the server
+/// has taken.
 ///
 /// # Errors
 /// The server does not answer, or refuses.
@@ -346,7 +347,7 @@ pub fn enrol(server: IpAddr, client: &ClientIdentity) -> Result<Vec<IpNet>, Enro
     let exchange = || -> io::Result<String> {
         let mut stream = BlockingStream::connect_timeout(&SocketAddr::new(server, PORT), TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        // A server that refuses at once has closed before it reads; its reason is there nevertheless.
+        // A server that refuses at once closes before it reads; its reason can be read nevertheless.
         let written = stream.write_all(line_of(client).as_bytes());
         let read = stream.take(MAX_LINE_LEN as u64).read_to_string(&mut answer);
         if answer.is_empty() {
@@ -357,7 +358,7 @@ pub fn enrol(server: IpAddr, client: &ClientIdentity) -> Result<Vec<IpNet>, Enro
     let answer = exchange().map_err(EnrolError::Connection)?;
     match answer.trim_end() {
         "ok" => Ok(Vec::new()),
-        // Only what is printable: it is shown in a terminal.
+        // Only printable characters: the text is shown in a terminal.
         text => match (text.strip_prefix("error: "), text.strip_prefix("ok ").and_then(parse_networks)) {
             (Some(reason), _) => Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
             (None, Some(taken)) => Ok(taken),

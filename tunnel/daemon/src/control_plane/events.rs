@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 use tracing::{error, info, warn};
 
-/// Events that the log keeps, and that a slow subscriber may be behind.
+/// Number of events that the log keeps, and by which a subscriber may fall behind.
 pub const MAX_EVENTS: usize = 512;
 
 /// The events of a daemon, the latest [`MAX_EVENTS`].
@@ -45,7 +45,7 @@ impl EventLog {
             event
         };
         write_to_journal(&event);
-        // Without subscribers nobody gets it.
+        // It fails without subscribers.
         let _ = self.subscribers.send(event);
     }
 
@@ -63,7 +63,7 @@ impl EventLog {
         ring.events.iter().skip(ring.events.len().saturating_sub(count)).cloned().collect()
     }
 
-    /// All events from now on. A receiver that falls behind by more than [`MAX_EVENTS`] is told how many it lost.
+    /// All events from now on. A receiver that falls behind by more than [`MAX_EVENTS`] gets the number of lost events.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.subscribers.subscribe()

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 /// The closure that gets the result of a change: the paths that wait for their device, or why nothing changed.
 pub type ChangeReply = Box<dyn FnOnce(Result<Vec<String>, String>) + Send>;
 
-/// The status, still to be made of what the data thread has reported: that takes milliseconds with a thousand peers, which
-/// no packet should wait for. `None` only if this program panicked.
+/// Builds the status from the report of the data threads, off the data thread: it takes milliseconds with a thousand
+/// peers, and no packet should wait for it. `None` only if this program panicked.
 pub type PendingStatus = Box<dyn FnOnce() -> Option<TunnelStatus> + Send>;
 
 /// The closure that gets the status; it runs on the data thread.
@@ -18,7 +18,7 @@ pub type StatusReply = Box<dyn FnOnce(PendingStatus) + Send>;
 /// A path that does not answer: the peer's public key, and the path's name.
 pub type SilentPath = (String, String);
 
-/// The closure that gets what resolving names again has changed, a line for each endpoint.
+/// The closure that gets the changes after names were resolved again, one line per endpoint.
 pub type ResolveReply = Box<dyn FnOnce(Vec<String>) + Send>;
 
 /// A handle to the data thread. Every call returns at once: it queues a command and wakes the thread.
@@ -36,6 +36,6 @@ pub trait DataPlaneHandle: Send + Sync + 'static {
     fn resolve(&self, silent: BTreeSet<SilentPath>, reply: ResolveReply);
     /// Reports a change of a network device.
     fn on_link_event(&self, device: &str, event: LinkEvent);
-    /// Announces the end to the peers and ends the data thread.
+    /// Announces the end of the tunnel to the peers and ends the data thread.
     fn stop(&self);
 }

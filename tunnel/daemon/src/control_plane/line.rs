@@ -7,11 +7,11 @@ use crate::nat64;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What addresses a line has.
+/// The addresses of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LineAddresses {
     has_ipv4: bool,
-    /// Whether it has one that others than its neighbours can answer to.
+    /// Whether it has an IPv6 address that hosts other than its neighbours can answer to.
     has_ipv6: bool,
     /// Whether a device of this host translates IPv4 to IPv6 (464XLAT, RFC 6877), which is a line of its own.
     is_translated: bool,
@@ -25,13 +25,14 @@ impl LineAddresses {
     }
 }
 
-/// Whether an address is one of those of translators: 192.0.0.0/29 (RFC 7335).
+/// Whether an address is one of a translator's: 192.0.0.0/29 (RFC 7335).
 fn is_translators(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(v4) if u32::from(v4) & !7 == u32::from(Ipv4Addr::new(192, 0, 0, 0)))
 }
 
 /// The addresses of an endpoint that the line of a path reaches: those of its versions of IP, if it has any address. For a line
-/// with IPv6 alone those of IPv4 are translated, unless a device of this host does that already. Takes a second at most.
+/// with only IPv6, IPv4 addresses are translated, unless a device of this host does that already. Takes at most a
+/// second.
 pub(crate) fn reached_by(path: &ConfiguredPath, addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     // A source has selected the family.
     let Some(device) = path.interface.as_deref().filter(|_| path.source.is_none()) else { return addresses };
@@ -53,7 +54,7 @@ fn of_versions(line: LineAddresses, addresses: &[SocketAddr]) -> Option<Vec<Sock
     (!is_to_translate).then(|| addresses.to_vec())
 }
 
-/// The routers of IPv6 of a device. On a thread of its own: this one may run the control loop.
+/// The IPv6 routers of a device. Runs on a separate thread, because this one may run the control loop.
 fn gateways(device: &str) -> Vec<Ipv6Addr> {
     let read = || -> io::Result<Vec<Ipv6Addr>> {
         let index = nix::net::if_::if_nametoindex(device)?;

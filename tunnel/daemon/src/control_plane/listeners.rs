@@ -1,4 +1,4 @@
-//! The daemon's HTTP servers: each has its access rules and its bounds from its constructor.
+//! The daemon's HTTP servers. The constructor of each sets its access rules and limits.
 
 use super::run_folder;
 use crate::dashboard::{Access, GuardedListener, serve};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use zeroize::Zeroizing;
 
-/// The longest time in which the control socket answers nothing: a reload may look names up.
+/// The longest time without an answer on the control socket: a reload may look up names.
 const MAX_CONTROL_TIME: Duration = Duration::from_secs(120);
 
-/// A listener, and who may use it.
+/// A listener and its access rules.
 pub(super) struct Server {
     listener: Listener,
     access: Access,
@@ -27,7 +27,7 @@ enum Listener {
 }
 
 impl Server {
-    /// Listens on a TCP address: for who has the token; or, on loopback, for this machine.
+    /// Listens on a TCP address, for clients with the token; or, on loopback, for clients on this machine.
     ///
     /// # Errors
     /// The address cannot be bound, or has no token and is not on loopback.
@@ -38,7 +38,7 @@ impl Server {
         Ok(Self { listener: Listener::Tcp(GuardedListener::new(listener)), access })
     }
 
-    /// Listens on a unix socket of `user`: for who can open it, and has the token if there is one.
+    /// Listens on a unix socket of `user`, for clients that can open it and have the token, if there is one.
     ///
     /// # Errors
     /// The socket cannot be made.
@@ -71,7 +71,7 @@ impl Server {
     }
 }
 
-/// A socket that its owner and its group may open. One that an earlier daemon left is replaced, another file is not.
+/// A socket that its owner and its group may open. It replaces a socket that an earlier daemon left, but no other file.
 pub(crate) fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
     let (folder, name) = Folder::of_file(path)?;
     folder.remove_socket(&name)?;

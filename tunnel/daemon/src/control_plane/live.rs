@@ -1,4 +1,5 @@
-//! What keeps a tunnel that does not run from working on this host and in its network: for `ropewalk check --live`.
+//! Finds out what would keep a tunnel from working on this host and in its network, without starting it: for `ropewalk
+//! check --live`.
 
 use super::diagnosis::{Devices, Probe, Subject, local_cause};
 use super::line::reached_by;
@@ -10,23 +11,24 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-/// The time for which an ICMP error may take to come back.
+/// The maximum time until an ICMP error arrives.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
-/// A path as it was found.
+/// The findings about a path.
 #[derive(Clone, Debug)]
 pub struct PathFinding {
     /// Its name.
     pub path: String,
     /// The address that its datagrams leave with, if there is a route.
     pub source: Option<IpAddr>,
-    /// The first routers on the way that told their addresses, the nearest first; none over IPv6.
+    /// The first routers on the path that revealed their addresses, the nearest first; none over IPv6.
     pub routers: Vec<IpAddr>,
-    /// What keeps it from working, if that was found.
+    /// The cause that keeps it from working, if one was found.
     pub cause: Option<Cause>,
 }
 
-/// Looks at every path of `config`, whose uplinks have been found, to every peer with an endpoint: name, device, addresses, route, and a datagram that may be refused.
+/// Examines every path of `config`, whose uplinks have been found, to every peer with an endpoint: name, device,
+/// addresses, route, and a datagram that may be refused.
 ///
 /// # Errors
 /// Netlink does not answer.
@@ -45,7 +47,8 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
                 let (mut subject, mut cause) = (None, None);
                 match found {
                     Err(unresolved) => cause = Some(unresolved),
-                    // A path goes on to the next address: the first that can be sent to counts, or else the first one's cause.
+                    // A path tries one address after the other: the first usable one counts, or else the cause of the
+                    // first one.
                     Ok(candidates) => {
                         for candidate in candidates {
                             let found = local_cause(&candidate, &devices, &routes, &config.interface.name).await;
@@ -97,7 +100,7 @@ fn subjects(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Vec<S
         Err(error) => Err(Cause {
             kind: CauseKind::Unresolved,
             text: format!("`endpoint = \"{endpoint}\"` has no address: {error}"),
-            remedy: "mend the name, or the name servers in /etc/resolv.conf".into(),
+            remedy: "fix the name, or the name servers in /etc/resolv.conf".into(),
         }),
     })
 }
@@ -116,21 +119,21 @@ impl Subject {
     }
 }
 
-/// What an address says of address translation before the internet; `None` of a public one.
+/// What an address shows about address translation before the Internet; `None` for a public address.
 #[must_use]
 pub fn translation(address: IpAddr) -> Option<&'static str> {
     let IpAddr::V4(v4) = address else { return None };
     let [a, b, ..] = v4.octets();
     if a == 100 && (64..128).contains(&b) {
         return Some(
-            "an address of carrier-grade NAT (RFC 6598): nobody can reach it from outside, whatever is forwarded",
+            "an address of carrier-grade NAT (RFC 6598): it cannot be reached from outside, whatever is forwarded",
         );
     }
     v4.is_private().then_some("a private address: a router translates it; others reach it only by a forwarded port")
 }
 
-/// The router beyond the first that has no public address either: it translates once more, unless both are of one network
-/// of several routers. `source` is the address that datagrams leave this host with.
+/// A router beyond the first that has no public address either: it translates a second time, unless both belong to one
+/// network of several routers. `source` is the source address of datagrams that leave this host.
 #[must_use]
 pub fn second_translator(source: IpAddr, routers: &[IpAddr]) -> Option<IpAddr> {
     translation(source)?;

@@ -1,5 +1,5 @@
-//! Uplinks of `uplinks = "auto"` that have lost their default route: they stay in view, with the cause and the command
-//! that brings the route back.
+//! Uplinks of `uplinks = "auto"` that have lost their default route. They stay in view, with the cause and the command
+//! that restores the route.
 
 use super::diagnosis::{Devices, has_usable_address, unusable_device};
 use super::events::unix_ms;
@@ -11,7 +11,7 @@ use crate::status::{PathState, PathStatus};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long an uplink without a default route stays in view.
+/// Time for which an uplink without a default route stays in view.
 const VIEW_TIME: Duration = Duration::from_secs(3600);
 
 /// A lost uplink, as a path of the peer with this public key.
@@ -26,7 +26,7 @@ struct SeenUplink {
     path: ConfiguredPath,
     /// Its latest default routes.
     routes: Vec<(bool, Route)>,
-    /// When the last of them went, also in milliseconds since the Unix epoch.
+    /// When the last of them disappeared, also in milliseconds since the Unix epoch.
     lost: Option<(Instant, u64)>,
 }
 
@@ -98,7 +98,7 @@ fn routes_of(path: &ConfiguredPath, routes: &DefaultRoutes) -> Vec<(bool, Route)
     all.filter(|(_, route)| path.gateway.is_none() || path.gateway == route.gateway).cloned().collect()
 }
 
-/// Why an uplink has no default route any more, and what brings it back.
+/// Why an uplink no longer has a default route, and how to restore it.
 fn cause(device: &str, routes: &[(bool, Route)], lost_ms: u64, devices: &Devices) -> Cause {
     let seconds = lost_ms / 1000 % 86_400;
     let since =

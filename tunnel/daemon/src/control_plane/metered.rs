@@ -1,12 +1,12 @@
-//! What NetworkManager and ModemManager, asked over D-Bus, say of the cost of a device's traffic.
+//! Asks NetworkManager and ModemManager over D-Bus whether a device's traffic costs money.
 //!
-//! Neither is started for the question, and a host without them, or without a bus, is as good. So is a build without the
-//! feature `dbus`, as for routers, which have neither.
+//! Neither is started for this, and both are optional, as is the bus. A build without the feature `dbus` (for routers,
+//! which have neither) asks nothing.
 
 use super::uplinks::DefaultRoutes;
 use std::collections::BTreeMap;
 
-/// Whether the traffic of devices costs money, of those of which the system tells.
+/// Whether the traffic of devices costs money, for devices about which the system reports it.
 pub(super) type MeteredDevices = BTreeMap<String, bool>;
 
 #[cfg(feature = "dbus")]
@@ -42,14 +42,14 @@ mod bus {
 
     const NETWORK_MANAGER: &str = "org.freedesktop.NetworkManager";
     const MODEM_MANAGER: &str = "org.freedesktop.ModemManager1";
-    /// `NMMetered` of NetworkManager: yes, no, and a guess of yes. A guess of no, and "unknown", tell nothing.
+    /// `NMMetered` of NetworkManager: yes, no, and a guess of yes. A guess of no, and "unknown", are ignored.
     const NM_METERED_YES: u32 = 1;
     const NM_METERED_NO: u32 = 2;
     const NM_METERED_GUESS_YES: u32 = 3;
     /// `MMModemPortType` of ModemManager: a network device.
     const MM_PORT_NET: u32 = 2;
 
-    /// The system's bus, and its latest answers.
+    /// The system bus, and its latest answers.
     #[derive(Debug, Default)]
     pub(crate) struct SystemBus {
         connection: Option<Connection>,
@@ -58,8 +58,8 @@ mod bus {
     }
 
     impl SystemBus {
-        /// Asks for the devices of these routes, which takes [`TIMEOUT`] at most. If the bus does not answer, its earlier answers
-        /// hold.
+        /// Asks about the devices of these routes, which takes at most [`TIMEOUT`]. If the bus does not answer, its
+        /// earlier answers stay valid.
         pub(crate) async fn metered(&mut self, devices: &DefaultRoutes) -> &MeteredDevices {
             let now = Instant::now();
             if devices.is_empty() || self.retry.is_some_and(|retry| now < retry) {
@@ -71,7 +71,7 @@ mod bus {
             {
                 Ok(Ok(answers)) => (self.answers, self.retry) = (answers, None),
                 Ok(Err(error)) | Err(error) => {
-                    debug!("the system's bus does not tell of metered devices: {error}");
+                    debug!("the system bus does not report metered devices: {error}");
                     (self.connection, self.retry) = (None, Some(now + RETRY));
                 }
             }
@@ -100,7 +100,7 @@ mod bus {
         }
     }
 
-    /// What NetworkManager says of a device: its property `Metered`.
+    /// NetworkManager's property `Metered` of a device.
     async fn network_manager(connection: &Connection, device: &str) -> zbus::Result<Option<bool>> {
         let manager =
             Proxy::new(connection, NETWORK_MANAGER, "/org/freedesktop/NetworkManager", NETWORK_MANAGER).await?;

@@ -29,14 +29,12 @@ const PATH_GAUGES: &[Metric<PathStatus, f64>] = &[
 ];
 
 const QUOTA_GAUGES: &[Metric<QuotaStatus, f64>] = &[
-    ("path_quota_limit", "What the path may carry until the reset", Some(Unit::Bytes), |quota| {
-        quota.limit_bytes as f64
-    }),
-    ("path_quota_used", "What it has carried since the last one", Some(Unit::Bytes), |quota| quota.used_bytes as f64),
-    ("path_quota_exceeded", "1 while it is over its quota, and a backup", None, |quota| {
+    ("path_quota_limit", "Quota of the path", Some(Unit::Bytes), |quota| quota.limit_bytes as f64),
+    ("path_quota_used", "Traffic of the path since the last reset", Some(Unit::Bytes), |quota| quota.used_bytes as f64),
+    ("path_quota_exceeded", "1 while the path is over its quota, and a backup", None, |quota| {
         f64::from(u8::from(quota.exceeded))
     }),
-    ("path_quota_reset_timestamp", "When the count begins anew, Unix time", Some(Unit::Seconds), |quota| {
+    ("path_quota_reset_timestamp", "When the count is reset, Unix time", Some(Unit::Seconds), |quota| {
         quota.resets_unix_ms as f64 / 1e3
     }),
 ];
@@ -48,8 +46,8 @@ const PATH_COUNTERS: &[Metric<PathStatus, u64>] = &[
     ("path_received_packets", "Datagrams received", None, |path| path.received.packets),
     ("path_lost_packets", "Datagrams declared lost", None, |path| path.lost_packets),
     ("path_ce_packets", "Datagrams that arrived with a CE mark", None, |path| path.ce_packets),
-    ("path_failures", "Times that the path went down", None, |path| path.failures),
-    ("path_moves", "Times that the path moved to another address of the peer", None, |path| path.moves),
+    ("path_failures", "Number of times that the path went down", None, |path| path.failures),
+    ("path_moves", "Number of times that the path moved to another address of the peer", None, |path| path.moves),
     ("path_refused_addresses", "Addresses that the path did not move to", None, |path| path.refused_addresses),
 ];
 
@@ -72,18 +70,22 @@ const REALTIME_COUNTERS: &[Metric<RealtimeStatus, u64>] = &[
     ("realtime_moves", "Moves of the real-time class to another path", None, |class| class.moves),
     ("realtime_copied_packets", "Copies of real-time packets sent", None, |class| class.copied_packets),
     ("realtime_copied", "Bytes of copies of real-time packets", Some(Unit::Bytes), |class| class.copied_bytes),
-    ("realtime_first_copies", "Copies that came first", None, |class| class.first_copies),
-    ("realtime_wasted_copies", "Copies that came second", None, |class| class.wasted_copies),
+    ("realtime_first_copies", "Copies acknowledged before their originals", None, |class| class.first_copies),
+    ("realtime_wasted_copies", "Copies acknowledged after their originals", None, |class| class.wasted_copies),
 ];
 
 const RELAY_GAUGES: &[Metric<RelayStatus, f64>] = &[
-    ("relay_connections", "Present relayed connections", None, |relay| relay.connections as f64),
-    ("relay_held", "Memory that bytes of relayed connections use", Some(Unit::Bytes), |relay| relay.held_bytes as f64),
+    ("relay_connections", "Current number of relayed connections", None, |relay| relay.connections as f64),
+    ("relay_held", "Memory used by the data of relayed connections", Some(Unit::Bytes), |relay| {
+        relay.held_bytes as f64
+    }),
 ];
 
 const RELAY_COUNTERS: &[Metric<RelayStatus, u64>] = &[
-    ("relay_opened_connections", "Relayed connections begun here", None, |relay| relay.opened_connections),
-    ("relay_accepted_connections", "Relayed connections of the peer", None, |relay| relay.accepted_connections),
+    ("relay_opened_connections", "Relayed connections opened by clients at this end", None, |relay| {
+        relay.opened_connections
+    }),
+    ("relay_accepted_connections", "Relayed connections opened by the peer", None, |relay| relay.accepted_connections),
     ("relay_refused_connections", "Connections not relayed by an end", None, |relay| relay.not_relayed_connections),
     ("relay_sent", "Bytes read from relayed connections", Some(Unit::Bytes), |relay| relay.sent_bytes),
     ("relay_received", "Bytes written to relayed connections", Some(Unit::Bytes), |relay| relay.received_bytes),

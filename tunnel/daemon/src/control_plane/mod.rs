@@ -1,4 +1,4 @@
-//! The control plane: one thread for kernel configuration, status and commands, beside the data thread.
+//! The control plane: one thread for kernel configuration, status and commands, in addition to the data threads.
 //!
 //! A single-threaded tokio runtime serves HTTP on a unix socket, listens to netlink and to signals, and notifies
 //! systemd. It uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held

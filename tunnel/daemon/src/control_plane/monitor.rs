@@ -1,5 +1,5 @@
-//! Watches the tunnel: tells the data plane's events when they come, and finds out why paths carry no data, which takes a
-//! look at the host each second.
+//! Watches the tunnel: reports the data plane's events as they happen, and examines the host each second to find out
+//! why paths carry no data.
 
 use super::diagnosis::{Devices, Probe, Subject, by_translation, local_cause, return_route, silence};
 use super::events::{EventLog, unix_ms};
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// The interval of reading the status.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time for which a path may be silent before that is a cause: a handshake takes one round trip, its repetition 5 s.
+/// Time for which a path may be silent before that is reported as a cause: a handshake takes one RTT, its repetition 5
+/// s.
 pub(super) const SILENCE: Duration = Duration::from_secs(6);
 /// The intervals of probes to a peer that does not answer grow from the first to the last.
 const PROBE_INTERVALS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(64)];
@@ -28,7 +29,7 @@ const STATUS_EVENTS: usize = 8;
 /// A path: the peer's public key (empty in `mpt` mode) and the path's name.
 pub(super) type PathKey = (String, String);
 
-/// What is known of a tunnel beside the data plane's own numbers.
+/// The knowledge about a tunnel in addition to the data plane's own numbers.
 #[derive(Debug, Default)]
 pub struct Observer {
     /// The events.
@@ -36,7 +37,7 @@ pub struct Observer {
     causes: Mutex<BTreeMap<PathKey, Cause>>,
     lost: Mutex<Vec<LostPath>>,
     notices: Mutex<Vec<Notice>>,
-    /// By the path's name.
+    /// Quotas by the path's name.
     quotas: Mutex<BTreeMap<String, QuotaStatus>>,
 }
 
@@ -57,7 +58,7 @@ impl Observer {
         status
     }
 
-    /// Adds how much of their quotas paths have used.
+    /// Adds the used quotas of the paths.
     fn add_quotas(&self, status: &mut TunnelStatus) {
         let quotas = self.quotas.lock().unwrap_or_else(PoisonError::into_inner);
         for path in status.peers.iter_mut().flat_map(|peer| &mut peer.paths).filter(|path| !path.opened_by_peer) {
@@ -65,7 +66,7 @@ impl Observer {
         }
     }
 
-    /// Sets how much of their quotas paths have used.
+    /// Sets the used quotas of the paths.
     pub(super) fn set_quotas(&self, quotas: BTreeMap<String, QuotaStatus>) {
         *self.quotas.lock().unwrap_or_else(PoisonError::into_inner) = quotas;
     }
@@ -82,7 +83,7 @@ impl Observer {
         }
     }
 
-    /// Sets what there is to say of this host, and tells of what is new.
+    /// Sets the notices about this host, and reports new ones as events.
     pub(super) fn set_notices(&self, notices: Vec<Notice>) {
         let before =
             std::mem::replace(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner), notices.clone());
@@ -123,7 +124,7 @@ fn path_key(peer: Option<&str>, path: &PathStatus) -> PathKey {
     (peer.unwrap_or_default().to_owned(), path.name.clone())
 }
 
-/// What the tunnel is watched with.
+/// The state of the monitor.
 pub(super) struct Monitor {
     data_plane: Arc<dyn DataPlaneHandle>,
     observer: Arc<Observer>,
@@ -145,7 +146,7 @@ struct WatchedPath {
     probe: Option<Probe>,
     next_probe: Instant,
     probe_interval: Duration,
-    /// What the latest probe came back with.
+    /// The refusal of the latest probe, if there was one.
     refusal: Option<Cause>,
 }
 
@@ -184,7 +185,7 @@ impl Monitor {
         }
     }
 
-    /// Tells what an event of the data plane means; of a path that is down, with its cause if that is on this host.
+    /// Reports an event of the data plane; for a path that is down, with its cause if that is on this host.
     async fn on_event(&mut self, event: TunnelEvent) {
         let observer = Arc::clone(&self.observer);
         for event in self.states.on_event(event, |path| observer.lost_cause(path).is_some()) {
@@ -215,7 +216,7 @@ impl Monitor {
         local_cause(&subject, &Devices::read(), &self.routes, &self.interface).await
     }
 
-    /// Finds what keeps paths from working, and what no event has told.
+    /// Finds the causes of paths that do not work, and changes that no event has reported.
     async fn update(&mut self, status: &TunnelStatus) {
         let now = Instant::now();
         for (key, cause) in self.diagnose(status, now).await {
@@ -235,7 +236,7 @@ impl Monitor {
 
     /// Finds out why configured paths carry no data; returns the causes that have changed.
     async fn diagnose(&mut self, status: &TunnelStatus, now: Instant) -> Vec<(PathKey, Cause)> {
-        // One that was reported to work is reported to be down first.
+        // A path that was reported as working is reported as down first.
         let is_watched = |key: &PathKey, path: &PathStatus| path.state != PathState::Up && !self.states.is_up(key);
         let subjects: BTreeMap<PathKey, (&PeerStatus, &PathStatus)> = status
             .paths()
@@ -270,7 +271,7 @@ impl Monitor {
             if cause != watched.cause {
                 let is_missing = |cause: &Cause| matches!(cause.kind, CauseKind::NoRoute | CauseKind::NoAddress);
                 if let (true, Some(device)) = (watched.cause.as_ref().is_some_and(is_missing), &path.interface) {
-                    // The path is probed now, and not when its interval of a minute at most is over.
+                    // Probes the path now instead of at the end of its interval of at most a minute.
                     self.data_plane.on_link_event(device, LinkEvent::Up);
                 }
                 watched.cause.clone_from(&cause);
@@ -298,14 +299,14 @@ impl WatchedPath {
         is_due
     }
 
-    /// What keeps the peer's answers away, as far as this host can tell.
+    /// The cause of missing answers of the peer, as far as this host can determine it.
     fn remote_cause(&mut self, subject: &Subject, peer: &PeerStatus, path: &PathStatus, now: Instant) -> Option<Cause> {
         if let Some(refusal) = self.probe.as_ref().and_then(Probe::refusal) {
             self.refusal = Some(refusal);
             self.probe = None;
         }
         if self.is_probe_due(now) {
-            // A probe that nothing came back from tells that it was not refused.
+            // A probe without an error shows that it was not refused.
             if self.probe.take().is_some() {
                 self.refusal = None;
             }

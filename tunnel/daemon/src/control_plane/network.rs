@@ -37,9 +37,9 @@ pub struct Network {
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
-    /// Of a device.
+    /// A change of a device.
     Link(String, LinkEvent),
-    /// Of a default route, or an address was removed.
+    /// A change of a default route, or the removal of an address.
     Routes,
 }
 
@@ -81,7 +81,7 @@ impl Network {
         self.events.next().await
     }
 
-    /// Adds addresses to `device` and sets it up. Addresses that it has already are no error.
+    /// Adds addresses to `device` and sets it up. Addresses that it already has are not an error.
     ///
     /// # Errors
     /// The kernel's, with the address in question.
@@ -94,7 +94,7 @@ impl Network {
         map_error(request.await, &[], &format!("setting {device} up"))
     }
 
-    /// Adds an address to `device`; one that it has already is no error.
+    /// Adds an address to `device`; an address that it already has is not an error.
     ///
     /// # Errors
     /// The kernel's, with the address in question.
@@ -125,7 +125,7 @@ impl Network {
         map_error(request.execute().await, &[EEXIST], &format!("address {local} on {device}"))
     }
 
-    /// Removes an address; one that it does not have is no error.
+    /// Removes an address; a missing one is not an error.
     ///
     /// # Errors
     /// As [`Network::add_address`].
@@ -159,7 +159,7 @@ impl Network {
         Ok(())
     }
 
-    /// Removes a route; a missing route or device is no error.
+    /// Removes a route; a missing route or device is not an error.
     ///
     /// # Errors
     /// As [`Network::add_route`].
@@ -209,7 +209,7 @@ fn route_message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::
     }
 }
 
-/// What a netlink message tells.
+/// The change that a netlink message reports.
 fn network_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<NetworkEvent> {
     let NetlinkPayload::InnerMessage(message) = payload else { return None };
     match message {

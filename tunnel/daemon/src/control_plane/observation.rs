@@ -23,7 +23,7 @@ use tracing::{info, warn};
 const STATE_DIRECTORY: &str = "/var/lib/ropewalk";
 const STATE_DIRECTORY_MODE: u32 = 0o750;
 
-/// What is open before privileges are dropped.
+/// Files and sockets opened before privileges are dropped.
 pub(super) struct Observation {
     pub(super) dashboard: Arc<Dashboard>,
     server: Option<Server>,
@@ -32,7 +32,7 @@ pub(super) struct Observation {
 }
 
 impl Observation {
-    /// Opens the history file and the dashboard's socket. A history that cannot be kept is kept in memory.
+    /// Opens the history file and the dashboard's socket. If the file cannot be used, the history is kept in memory.
     ///
     /// # Errors
     /// The dashboard, or the metrics, cannot listen.
@@ -50,7 +50,8 @@ impl Observation {
         Ok(Self { dashboard: Arc::new(Dashboard::new(recorder)), server, metrics, notifier })
     }
 
-    /// What records the status each second. An error of the file is logged once, until it is written again.
+    /// The closure that records the status each second. An error of the file is logged once, until a write succeeds
+    /// again.
     pub(super) fn recording(&self) -> impl FnMut(&TunnelStatus) + Send + use<> {
         let dashboard = Arc::clone(&self.dashboard);
         let mut has_failed = false;
@@ -77,13 +78,13 @@ impl Observation {
         }
     }
 
-    /// Writes what is not yet written.
+    /// Writes the rest of the history.
     pub(super) fn finish(&self) {
         self.dashboard.finish().unwrap_or_else(|error| warn!("the end of the history is not written: {error}"));
     }
 }
 
-/// Passes events on to those who watch.
+/// Passes events on to the viewers of the dashboard.
 async fn pass_events(dashboard: Arc<Dashboard>, mut events: Receiver<Event>) {
     loop {
         match events.recv().await {
@@ -94,12 +95,12 @@ async fn pass_events(dashboard: Arc<Dashboard>, mut events: Receiver<Event>) {
     }
 }
 
-/// Starts the hook's runner, if there is a hook. A tunnel without notifications is a tunnel nevertheless.
+/// Starts the hook's runner, if there is a hook. A failure does not stop the tunnel.
 fn notifier(config: &TunnelConfig, user: Option<&User>) -> Option<Notifier> {
     let NotifyConfig { hook, webhook, events } = config.observation.notify.clone()?;
     let hook = hook.and_then(|hook| {
         let started = start_runner(&hook, user);
-        started.inspect_err(|error| warn!("the hook {} is not told: {error}", hook.display())).ok()
+        started.inspect_err(|error| warn!("the hook {} cannot be started: {error}", hook.display())).ok()
     });
     Some(Notifier { interface: config.interface.name.clone(), events, hook, webhook })
 }
@@ -114,7 +115,7 @@ fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFil
     match HistoryFile::open(&path, user) {
         Ok((file, aside)) => {
             if let Some(aside) = aside {
-                warn!("{} was no history of this version: it is now {}", path.display(), aside.display());
+                warn!("{} was not a history of this version, and was renamed to {}", path.display(), aside.display());
             }
             Some(file)
         }
@@ -125,7 +126,7 @@ fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFil
     }
 }
 
-/// The file in which quotas are counted. Without a state directory one is made if there are quotas.
+/// The file in which quotas are counted. If there are quotas and no state directory, the directory is created.
 pub(super) fn quota_file(config: &TunnelConfig, has_quotas: bool, user: Option<&User>) -> Option<PathBuf> {
     if has_quotas && state_directory().is_none() {
         make_state_directory(user).unwrap_or_else(|error| warn!("{STATE_DIRECTORY} cannot be made: {error}"));
@@ -133,7 +134,7 @@ pub(super) fn quota_file(config: &TunnelConfig, has_quotas: bool, user: Option<&
     Some(state_directory()?.join(format!("{}.quota", config.interface.name)))
 }
 
-/// Makes [`STATE_DIRECTORY`] as `ropewalk setup` makes it: the daemon's user's alone.
+/// Creates [`STATE_DIRECTORY`] as `ropewalk setup` does, for the daemon's user only.
 fn make_state_directory(user: Option<&User>) -> io::Result<()> {
     let (folder, is_new) = Folder::open_or_make(Path::new(STATE_DIRECTORY), STATE_DIRECTORY_MODE)?;
     match user {
@@ -154,7 +155,7 @@ pub(crate) fn open_handshake_times(config: &TunnelConfig) -> Result<HandshakeTim
     Ok(path.map(open).unwrap_or_default())
 }
 
-/// The file that keeps the time of a tunnel's handshakes, and a time since 1970 that no clock which is right is before.
+/// The file that keeps the time of a tunnel's handshakes, and a time since 1970 before which no correct clock can be.
 #[must_use]
 pub fn kept_handshake_time(interface: &str) -> Option<(PathBuf, Duration)> {
     let path = handshake_times::file(interface, state_directory())?;
@@ -162,7 +163,7 @@ pub fn kept_handshake_time(interface: &str) -> Option<(PathBuf, Duration)> {
     Some((path, time))
 }
 
-/// systemd's state directory, or [`STATE_DIRECTORY`] if it is there.
+/// systemd's state directory, or [`STATE_DIRECTORY`] if it exists.
 fn state_directory() -> Option<PathBuf> {
     let named = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     named.or_else(|| Some(PathBuf::from(STATE_DIRECTORY))).filter(|directory| directory.is_dir())

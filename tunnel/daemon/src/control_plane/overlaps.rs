@@ -1,4 +1,4 @@
-//! Networks of the tunnel that a device of this host has, too: the kernel sends packets to them by one of the two.
+//! Networks that both the tunnel and a device of this host have: the kernel sends packets to them by one of the two.
 
 use super::diagnosis::Devices;
 use crate::config::TunnelConfig;
@@ -7,8 +7,8 @@ use crate::status::Notice;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The overlaps of the tunnel's networks with those of this host's devices. One that keeps the tunnel from being used as
-/// configured is a warning.
+/// The overlaps of the tunnel's networks with those of this host's devices. An overlap is a warning if it keeps the
+/// tunnel from being used as configured.
 #[must_use]
 pub fn overlapping_networks(config: &TunnelConfig) -> Vec<Notice> {
     overlaps(config, &Devices::read())
@@ -37,7 +37,7 @@ pub(super) fn overlaps(config: &TunnelConfig, devices: &Devices) -> Vec<Notice> 
     notices
 }
 
-/// An inner network of which a device has a part, or all.
+/// The notice about an inner network that a device has, as a whole or in part.
 fn inner_overlap(config: &TunnelConfig, inner: IpNet, device: &str, network: IpNet) -> Notice {
     let is_in_both = |address: &IpAddr| inner.contains(address) && network.contains(address);
     let hosts = config.peers.iter().flat_map(|peer| &peer.allowed_ips).filter(|allowed| is_host(allowed));
@@ -48,7 +48,7 @@ fn inner_overlap(config: &TunnelConfig, inner: IpNet, device: &str, network: IpN
         (Some(own), _) => {
             (EventLevel::Warn, format!("{device} has the address {own}, which is the other end's in the tunnel"))
         }
-        // The first address is the server's after a set-up.
+        // The first address is the server's after `ropewalk setup`.
         (None, []) if network.contains(&inner.trunc().hosts().next().unwrap_or(inner.addr())) => (
             EventLevel::Warn,
             format!(

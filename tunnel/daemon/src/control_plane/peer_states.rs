@@ -1,5 +1,5 @@
-//! What is known of the peers and their paths from the data plane's events, and the events that people get of it: here
-//! typed values become words.
+//! The state of the peers and their paths, from the data plane's events. This file turns those typed events into the
+//! events that users see.
 
 use super::monitor::{PathKey, SILENCE};
 use crate::data_plane::{Change, PathChange, PathName, PeerChange, PeerName, Refusal, TunnelEvent};
@@ -18,38 +18,38 @@ pub(super) struct PeerStates(BTreeMap<String, PeerState>);
 #[derive(Debug, Default)]
 struct PeerState {
     name: Option<String>,
-    /// By their names.
+    /// The paths by name.
     paths: BTreeMap<String, TrackedPath>,
-    /// Whether it was told that the peer works.
+    /// Whether the peer was reported as working.
     is_reachable: bool,
-    /// Whether the handshake was told: the session is renewed every two minutes.
+    /// Whether the handshake was reported: the session is renewed every two minutes.
     has_session: bool,
     /// When two hosts last used its key, milliseconds since the Unix epoch.
     latest_takeover: Option<u64>,
 }
 
-/// A path that was told of.
+/// A path that was reported.
 #[derive(Debug)]
 struct TrackedPath {
     name: PathName,
     phase: Phase,
-    /// Since when the status has said otherwise.
+    /// Since when the status has contradicted the reported state.
     doubted_since: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has not worked yet.
+    /// The path has not worked yet.
     Validating,
     Up,
-    /// It worked before its peer restarted, or it got another endpoint.
+    /// The path worked before its peer restarted, or before it got another endpoint.
     Revalidating,
     Down,
 }
 
 impl PeerStates {
-    /// The events that people get of an event of the data plane. `is_lost` says whether a path that was removed stays in
-    /// view, as the uplink of it is lost.
+    /// The events for users that an event of the data plane causes. `is_lost` returns whether a removed path stays in
+    /// view because its uplink is lost.
     pub(super) fn on_event(&mut self, event: TunnelEvent, is_lost: impl Fn(&PathKey) -> bool) -> Vec<Event> {
         let TunnelEvent { unix_ms, change } = event;
         let mut events = match change {
@@ -70,8 +70,8 @@ impl PeerStates {
         events
     }
 
-    /// What the status has said for so long that it holds, although no event did: a path did not come back after its peer
-    /// had restarted, or its peer caused more events than are reported.
+    /// Reports a state that the status has shown for long enough, although no event did: a path did not come back after
+    /// its peer had restarted, or its peer caused more events than are reported.
     pub(super) fn settle(&mut self, status: &TunnelStatus, now: Instant) -> Vec<Event> {
         let mut events = Vec::new();
         for (key, peer) in &mut self.0 {
@@ -83,12 +83,12 @@ impl PeerStates {
         events
     }
 
-    /// Whether a path works, as far as was told.
+    /// Whether a path was last reported as working.
     pub(super) fn is_up(&self, (peer, path): &PathKey) -> bool {
         self.path(peer, path).is_some_and(|path| path.phase == Phase::Up)
     }
 
-    /// A path that was told of.
+    /// A path that was reported.
     pub(super) fn name(&self, (peer, path): &PathKey) -> Option<&PathName> {
         self.path(peer, path).map(|path| &path.name)
     }
@@ -146,10 +146,10 @@ impl PeerState {
         events
     }
 
-    /// What happened to a path, as an event.
+    /// The event about a change of a path.
     fn on_path(&mut self, path: PathName, change: PathChange) -> Option<Event> {
         let is_known = self.paths.contains_key(&path.name);
-        // It was removed, which is reported.
+        // The path was removed, which is reported.
         if path.opened_by_peer && !is_known && matches!(change, PathChange::Removed | PathChange::Down) {
             return None;
         }
@@ -196,7 +196,7 @@ impl PeerState {
         Some(path_event(&tracked.name, level, kind, message))
     }
 
-    /// The peer has restarted: paths that worked are validated again, which takes a round trip.
+    /// The peer has restarted: paths that worked are validated again, which takes one RTT.
     fn revalidate(&mut self) {
         self.paths.values_mut().for_each(TrackedPath::revalidate);
     }
@@ -237,7 +237,7 @@ impl PeerState {
         events
     }
 
-    /// Whether the peer has come or gone as a whole.
+    /// The event if the peer has become reachable or unreachable.
     fn reachability(&mut self) -> Option<Event> {
         let is_reachable = self.paths.values().any(|path| matches!(path.phase, Phase::Up | Phase::Revalidating));
         match (std::mem::replace(&mut self.is_reachable, is_reachable), is_reachable) {
@@ -272,24 +272,24 @@ fn path_event(path: &PathName, level: EventLevel, kind: EventKind, message: Stri
     Event { path: Some(path.name.clone()), ..Event::new(level, kind, message) }
 }
 
-/// A refused handshake: what it means, and what mends it.
+/// The event about a refused handshake: its cause, and the fix.
 fn refused(refusal: Refusal) -> Event {
     let (text, remedy) = match refusal {
         Refusal::UnknownPeer => (
-            "a handshake came with a public key that no [[peer]] has",
+            "a handshake arrived with a public key that no [[peer]] has",
             "compare `public-key` here with `ropewalk pubkey < KEYFILE` on the other end",
         ),
         Refusal::OtherPublicKey => (
-            "a handshake came from an end that has another public key for this one",
+            "a handshake arrived from an end that has another public key for this one",
             "compare `public-key` on the other end with `public key` in `ropewalk show` here",
         ),
         Refusal::Outdated => (
-            "a handshake came whose time is not later than that of the peer's latest one",
+            "a handshake arrived whose time is not later than that of the peer's latest one",
             "set the clock of the other end, which was set back: `timedatectl set-ntp true` there; or restart this end, which \
              forgets the time",
         ),
         Refusal::NoCommonCipher => {
-            ("a handshake came without a cipher that this end accepts", "use the same version on both ends")
+            ("a handshake arrived without a cipher that this end accepts", "use the same version on both ends")
         }
     };
     Event { remedy: Some(remedy.into()), ..Event::new(EventLevel::Warn, EventKind::HandshakeRefused, text) }

@@ -1,13 +1,14 @@
 //! The policy routing of `routing = "auto"`: a path without a route to its peer gets a rule and a routing table with a
 //! default route by its own uplink.
 //!
-//! The gateway is that of a default route which the uplink has in any table, or that of its DHCP lease. The tables have
-//! numbers of the tunnel's own, from a hash of its name, so that everything can be found and removed: at the end, and at
-//! the next start after the daemon was killed.
+//! The gateway is taken from a default route that the uplink has in any table, or from its DHCP lease. The tables have
+//! numbers of the tunnel's own, from a hash of its name, so that everything can be found and removed: at the end, and
+//! at the next start after the daemon was killed.
 //!
 //! An end that waits for its peers answers from the address that a datagram came to. With several uplinks such an answer
 //! must leave by the uplink of this address: providers drop the addresses of others (BCP 38). So each address of an uplink
-//! gets a rule for datagrams from the tunnel's port, after one that prefers all routes of the main table but default routes.
+//! gets a rule for datagrams from the tunnel's port, after a rule that prefers all routes of the main table except
+//! default routes.
 
 use super::diagnosis::{Devices, has_usable_address};
 use super::routes::{Route, Routes, io_error};
@@ -22,28 +23,28 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// The first of the numbers of all tunnels' tables; each tunnel has 256.
+/// The first number of all tunnels' tables; each tunnel has 256.
 const FIRST_TABLE: u32 = 0x5200_0000;
-/// Before the main table (32766), and after what others have set for themselves.
+/// The priority of the rules: before the main table (32766), and after the rules of other programs.
 const PRIORITY: u32 = 32_000;
-/// Of the rule for all routes but default routes.
+/// The priority of the rule for all routes except default routes.
 const MAIN_PRIORITY: u32 = PRIORITY - 1;
 /// RT_TABLE_MAIN.
 const MAIN_TABLE: u32 = 254;
 const EEXIST: i32 = 17;
 
-/// Whether a table is one of some tunnel's policy routing, whose routes are copies.
+/// Whether a table belongs to some tunnel's policy routing, whose routes are copies.
 pub(super) fn is_policy_table(table: u32) -> bool {
     table >> 24 == FIRST_TABLE >> 24
 }
 
-/// What a path's packets have in common.
+/// The properties by which a rule selects a path's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Selector {
     /// The device that their socket is bound to.
     device: Option<String>,
     source: Option<IpAddr>,
-    /// Their UDP port, of an end that waits for its peers.
+    /// Their UDP port, at an end that waits for its peers.
     port: Option<u16>,
 }
 
@@ -60,9 +61,9 @@ struct Entry {
 pub(super) struct PolicyRouting {
     handle: Handle,
     first_table: u32,
-    /// By the number of the table in the tunnel's own.
+    /// By the table's number within the tunnel's range.
     entries: BTreeMap<u8, Entry>,
-    /// Where this end waits for its peers.
+    /// The port on which this end waits for its peers.
     port: u16,
 }
 
@@ -87,7 +88,7 @@ impl PolicyRouting {
         for version in [IpVersion::V4, IpVersion::V6] {
             let mut rules = Box::pin(self.handle.rule().get(version).execute());
             let mut own_rules = Vec::new();
-            // A kernel without IPv6 has no rules of it.
+            // A kernel without IPv6 has no IPv6 rules.
             while let Ok(Some(rule)) = rules.try_next().await {
                 let is_own = rule_table(&rule).is_some_and(|table| self.is_own(table)) || self.is_main_rule(&rule);
                 own_rules.extend(is_own.then_some(rule));
@@ -106,8 +107,8 @@ impl PolicyRouting {
         Ok(())
     }
 
-    /// Adds what paths of `config` lack, and removes what they need no more. `remotes` are the peers' addresses by path.
-    /// Returns a line for each addition.
+    /// Adds the entries that paths of `config` lack, and removes those that are no longer needed. `remotes` are the
+    /// peers' addresses by path. Returns a line for each addition.
     ///
     /// # Errors
     /// The kernel's.
@@ -138,7 +139,7 @@ impl PolicyRouting {
             let known = self.entries.iter().find(|(_, known)| **known == entry).map(|(slot, _)| *slot);
             let slot = known.or_else(|| (0..=u8::MAX).find(|slot| !self.entries.contains_key(slot)));
             let Some(slot) = slot else { break };
-            // The kernel removes a route with its device; adding what is there changes nothing.
+            // The kernel removes a route with its device; adding an existing one changes nothing.
             self.add(slot, &entry).await?;
             if known.is_none() {
                 added.push(self.describe(slot, &entry));
@@ -148,7 +149,7 @@ impl PolicyRouting {
         Ok(added)
     }
 
-    /// The entry that a path needs; `None` if it has a route without, or if no gateway is known.
+    /// The entry that a path needs; `None` if it has a route anyway, or if no gateway is known.
     async fn entry(&self, path: &ConfiguredPath, remote: IpAddr) -> io::Result<Option<Entry>> {
         let (interface, source) = (path.interface.as_deref(), path.source);
         let routes = Routes::new(self.handle.clone());
@@ -215,7 +216,7 @@ impl PolicyRouting {
         Ok(entries)
     }
 
-    /// The rule for datagrams from the tunnel's port: the main table without its default routes.
+    /// The rule by which datagrams from the tunnel's port use the main table without its default routes.
     fn main_rule(&self, is_ipv4: bool) -> RuleMessage {
         let mut message = self.empty_rule(is_ipv4, MAIN_TABLE, MAIN_PRIORITY);
         message.attributes.push(RuleAttribute::SuppressPrefixLen(0));
@@ -263,7 +264,7 @@ impl PolicyRouting {
         ignore_existing(self.add_rule(self.rule(slot, entry)).await)
     }
 
-    /// Removes an entry; what the kernel has removed with a device is no error.
+    /// Removes an entry. It is not an error if the kernel has already removed it with a device.
     async fn remove(&self, slot: u8, entry: &Entry) {
         let _ = self.handle.rule().del(self.rule(slot, entry)).execute().await;
         let route = default_route(entry.is_ipv4, entry.device, entry.gateway, self.table(slot));
@@ -280,7 +281,7 @@ impl PolicyRouting {
     }
 }
 
-/// What a rule says of UDP datagrams from a port.
+/// The attributes of a rule for UDP datagrams from a port.
 fn from_port(port: u16) -> [RuleAttribute; 2] {
     [
         RuleAttribute::IpProtocol(IpProtocol::Udp),
@@ -304,7 +305,7 @@ fn default_route(
     let v4 = || RouteMessageBuilder::<std::net::Ipv4Addr>::new().output_interface(device).table_id(table);
     let v6 = || RouteMessageBuilder::<std::net::Ipv6Addr>::new().output_interface(device).table_id(table);
     match gateway {
-        // A gateway of a narrow network (/32) is on the link all the same.
+        // A gateway outside a narrow network (/32) is on the link nevertheless.
         Some(IpAddr::V4(gateway)) => v4().gateway(gateway).onlink().build(),
         Some(IpAddr::V6(gateway)) => v6().gateway(gateway).onlink().build(),
         None if is_ipv4 => v4().build(),
@@ -331,7 +332,7 @@ fn device_of(address: IpAddr) -> Option<String> {
     own.map(|entry| entry.interface_name)
 }
 
-/// The router of a device's DHCP lease: of systemd-networkd, or of dhclient.
+/// The router from a device's DHCP lease of systemd-networkd or dhclient.
 fn lease_gateway(index: u32, device: &str) -> Option<IpAddr> {
     let networkd = fs::read_to_string(format!("/run/systemd/netif/leases/{index}")).unwrap_or_default();
     let router = networkd.lines().find_map(|line| line.strip_prefix("ROUTER="));

@@ -1,10 +1,11 @@
-//! Dropping privileges: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes, addresses and socket buffers
-//! on a reload, and changes to the configured user. It gains no privileges by executing a program, leaves no core dump, cannot be
-//! traced by its own user, and makes only the system calls of `system_calls` on processors of 64 bits.
+//! Dropping privileges: after the setup the process keeps only `CAP_NET_ADMIN`, for routes, addresses and socket
+//! buffers on a reload, and changes to the configured user. It gains no privileges by executing a program, leaves no
+//! core dump, and cannot be traced by its own user. On 64-bit processors it makes only the system calls in
+//! `system_calls`.
 //!
-//! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. A change of user, though,
-//! glibc performs in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no
-//! capability since Linux 5.7.
+//! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. But glibc changes the user
+//! in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no capability
+//! since Linux 5.7.
 
 #[cfg(target_pointer_width = "64")]
 use super::system_calls::restrict;
@@ -19,13 +20,13 @@ use tracing::warn;
 /// A thread of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadRole {
-    /// Serves requests, reloads, netlink and signals; threads that resolve names inherit its filter.
+    /// Handles requests, reloads, netlink and signals; threads that resolve names inherit its filter.
     Control,
     /// Carries packets.
     Data,
 }
 
-/// Processors of 32 bits have other system calls, among them two for everything that has a time.
+/// 32-bit processors have other system calls, among them two versions of each call with a time.
 #[cfg(not(target_pointer_width = "64"))]
 fn restrict(_role: ThreadRole) -> Result<(), &'static str> {
     Err("the list of system calls is that of processors of 64 bits")
@@ -50,12 +51,13 @@ pub fn confine(role: ThreadRole, user: Option<&User>) -> io::Result<()> {
     set_no_new_privs()?;
     set_dumpable(false)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-    // Not every kernel has it, nor does the filter know every architecture.
+    // Not every kernel has seccomp, and the filter does not know every architecture.
     restrict(role).unwrap_or_else(|error| warn!("system calls are not restricted: {error}"));
     Ok(())
 }
 
-/// How this process is confined, by the kernel's own account (proc_pid_status(5)): what holds for all of its threads.
+/// How this process is confined according to the kernel (proc_pid_status(5)): the properties that all of its threads
+/// have.
 pub(super) fn process_status() -> ProcessStatus {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     // A thread that has ended has no status.
@@ -69,11 +71,11 @@ pub(super) fn process_status() -> ProcessStatus {
     }
 }
 
-/// Drops all capabilities but `CAP_NET_ADMIN`, and changes to `user`.
+/// Drops all capabilities except `CAP_NET_ADMIN`, and changes to `user`.
 fn drop_privileges(user: Option<&User>) -> io::Result<()> {
     let net_admin: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
     caps::clear(None, CapSet::Ambient).map_err(io::Error::other)?;
-    // A change of the user by another thread has cleared the effective ones.
+    // A change of user by another thread has cleared the effective ones.
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
     caps::set(None, CapSet::Effective, &permitted).map_err(io::Error::other)?;
     for capability in caps::all() {

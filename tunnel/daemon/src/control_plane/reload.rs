@@ -1,7 +1,7 @@
 //! Changing the configuration of a running tunnel, all or nothing.
 //!
-//! New addresses, routes and the MTU are set first; then the data plane changes, or refuses and they are removed again;
-//! old ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of
+//! New addresses, routes and the MTU are set first. Then the data plane changes; if it refuses, they are removed again.
+//! Old ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of
 //! the two configurations is in force as a whole.
 
 use super::diagnosis::Devices;
@@ -49,7 +49,7 @@ pub struct ControlConfig {
     pub(crate) handshake_times: HandshakeTimes,
 }
 
-/// The part of a configuration that is set in the kernel.
+/// The part of a configuration that is set in the kernel: addresses, routes and the MTU.
 struct KernelState {
     addresses: BTreeSet<IpNet>,
     routes: BTreeSet<IpNet>,
@@ -73,18 +73,18 @@ pub(super) struct Reloader {
     pub(super) network: Network,
     pub(super) state: StateFile,
     pub(super) state_file: OpenStateFile,
-    /// The configuration that returns when a path is no longer to be alone, and the time of that at the latest.
+    /// The configuration to restore after a test of one path alone, and the latest time for that.
     pub(super) alone: Option<(TunnelConfig, Instant)>,
     pub(super) policy_routing: PolicyRouting,
     pub(super) observer: Arc<Observer>,
     pub(super) seen_uplinks: SeenUplinks,
     pub(super) system_bus: SystemBus,
     pub(super) quotas: QuotaKeeper,
-    /// Answers the speed tests of peers, if it does.
+    /// The responder to speed tests of peers, if they are answered.
     pub(super) responder: Option<Arc<Responder>>,
-    /// Whether the latest change after a quota failed, which was told.
+    /// Whether the latest change because of a quota failed, which was reported.
     pub(super) has_quota_failed: bool,
-    /// What has a default route and is no path.
+    /// Devices with a default route that are not paths.
     pub(super) left_out: Vec<Notice>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Reloader {
 const ALONE_LEASE: Duration = Duration::from_secs(60);
 
 impl Reloader {
-    /// Carries a request out; returns the changes, one line each, or why nothing changed.
+    /// Carries out a request; returns the changes, one line each, or why nothing changed.
     pub(super) async fn handle(
         &mut self,
         request: &Request,
@@ -176,7 +176,7 @@ impl Reloader {
         }
     }
 
-    /// `config` with the uplinks that are there. Those that are lost are shown as such from now on.
+    /// `config` with the present uplinks. Lost ones are shown as such from now on.
     async fn with_uplinks(&mut self, config: TunnelConfig) -> Result<TunnelConfig, String> {
         let routes = default_routes(&self.network.routes()).await;
         let routes = routes.map_err(|error| format!("finding uplinks: {error}\n"))?;
@@ -188,12 +188,12 @@ impl Reloader {
         self.observer.set_notices([overlaps(&config, &devices), self.left_out.clone()].concat());
         let events = self.seen_uplinks.update(&config, &routes, &devices, std::time::Instant::now());
         events.into_iter().for_each(|event| self.observer.events.push(event));
-        // The path of one that is found again is not there yet.
+        // The path of an uplink that was found again does not exist yet.
         self.observer.extend_lost(self.seen_uplinks.lost(&config, &devices));
         Ok(config)
     }
 
-    /// Tells of what this host has that keeps the tunnel from being used as it could be.
+    /// Updates the notices about things on this host that limit the use of the tunnel.
     pub(super) fn update_notices(&self) {
         let overlaps = overlaps(&self.control.config, &Devices::read());
         self.observer.set_notices([overlaps, self.left_out.clone()].concat());
@@ -205,8 +205,8 @@ impl Reloader {
         interface.uplinks.is_some() || interface.policy_routing
     }
 
-    /// Follows a change of the host's devices and routes: paths come and go with their uplinks, and get routes. Returns
-    /// what has changed.
+    /// Follows a change of the host's devices and routes: adds and removes paths with their uplinks, and adds routes
+    /// for them. Returns the changes.
     pub(super) async fn follow_routes(&mut self, data_plane: &dyn DataPlaneHandle) -> Vec<Event> {
         // A path that is alone stays so until its time is over.
         if self.alone.is_some() {
@@ -234,7 +234,7 @@ impl Reloader {
         events
     }
 
-    /// Makes the policy routing that paths lack.
+    /// Sets up missing policy routing for paths.
     pub(super) async fn update_policy_routing(&mut self, data_plane: &dyn DataPlaneHandle) -> Vec<Event> {
         if !self.control.config.interface.policy_routing {
             return Vec::new();
@@ -250,15 +250,16 @@ impl Reloader {
         }
     }
 
-    /// Marks the paths that are over their quotas; not while one is alone, which is then the only one that is no backup.
+    /// Marks the paths that are over their quotas. Does nothing while one path is tested alone, because it must be the
+    /// only one that is not a backup.
     fn mark_over_quota(&self, config: &mut TunnelConfig) {
         for path in &mut config.paths {
             path.over_quota = self.alone.is_none() && self.quotas.is_exceeded(&path.name);
         }
     }
 
-    /// Counts what the paths have carried, and makes backups of those over their quotas; others are used as configured
-    /// again. Tells of it.
+    /// Counts the traffic of the paths, and makes those over their quotas backups; others are used as configured again.
+    /// Reports the changes.
     pub(super) async fn follow_quotas(&mut self, uplinks: &[UplinkStatus], data_plane: &dyn DataPlaneHandle) {
         let events = self.quotas.update(unix_ms() / 1000, &self.control.config.paths, uplinks);
         events.into_iter().for_each(|event| self.observer.events.push(event));
@@ -277,7 +278,7 @@ impl Reloader {
     }
 
     /// Changes the configuration in force to `new_config`. If a peer cannot have the old and the new paths together, the old
-    /// ones go first.
+    /// ones are removed first.
     async fn change_to(
         &mut self,
         new_config: TunnelConfig,
@@ -339,7 +340,7 @@ impl Reloader {
         self.add(&old, &new).await
     }
 
-    /// Adds what `new` has and `old` does not.
+    /// Adds the addresses and routes that `new` has and `old` does not.
     async fn add(&mut self, old: &KernelState, new: &KernelState) -> io::Result<()> {
         let device = &self.control.config.interface.name;
         for address in new.addresses.difference(&old.addresses) {
@@ -355,7 +356,7 @@ impl Reloader {
         Ok(())
     }
 
-    /// Removes what `old` has and `new` does not.
+    /// Removes the addresses and routes that `old` has and `new` does not.
     async fn remove(&mut self, old: &KernelState, new: &KernelState) -> io::Result<()> {
         let device = &self.control.config.interface.name;
         for route in old.routes.difference(&new.routes) {
@@ -371,7 +372,7 @@ impl Reloader {
         for address in old.addresses.difference(&new.addresses) {
             self.network.remove_address(device, *address).await?;
         }
-        // The kernel may have removed others of the same network too, and routes with the last one.
+        // The kernel may also have removed other addresses of the same network, and routes with the last one.
         for address in &new.addresses {
             self.network.add_address(device, *address).await?;
         }
@@ -394,7 +395,7 @@ fn warning(message: String) -> Event {
     Event::new(EventLevel::Warn, EventKind::UplinkRemoved, message)
 }
 
-/// The uplinks that have come.
+/// The events about new uplinks.
 fn uplink_events(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<Event> {
     let is_in = |paths: &[ConfiguredPath], path: &ConfiguredPath| paths.iter().any(|other| other.name == path.name);
     let come = new.iter().filter(|path| !is_in(old, path));

@@ -1,4 +1,4 @@
-//! Asks for the addresses of endpoints again: of names that had none, and the next one for a path that is silent.
+//! Looks up addresses of endpoints again: for names that had none, and the next address for a silent path.
 
 use super::handle::{DataPlaneHandle, SilentPath};
 use super::monitor::Observer;
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first and the longest wait while a name has no address; each is twice the one before.
+/// The first and the longest wait while a name has no address; each wait is twice the previous one.
 const UNRESOLVED_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
-/// The same for a silent path: the next address may answer, or the name server may give another one. The longest is short,
-/// as the one address that works may come last when the peer is there again.
+/// The same for a silent path: the next address may answer, or the name server may return another one. The longest wait
+/// is short, because the only working address may be the last one to be tried.
 const SILENT_WAITS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(20)];
 
-/// When addresses are asked for again.
+/// The times at which addresses are looked up again.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     /// `None` while every name has an address.
@@ -34,7 +34,7 @@ impl Attempt {
         Self { at: now + first, wait: first }
     }
 
-    /// Whether it is due; the next one is later.
+    /// Whether the attempt is due; if so, the next one is scheduled.
     fn is_due(&mut self, now: Instant, [_, longest]: [Duration; 2]) -> bool {
         let is_due = now >= self.at;
         if is_due {
@@ -46,7 +46,7 @@ impl Attempt {
 }
 
 impl Resolver {
-    /// Starts an attempt if one is due. It runs on a thread of its own; what it finds is an event.
+    /// Starts an attempt if one is due. It runs on a thread of its own and reports its result as an event.
     pub(super) fn update(
         &mut self,
         status: &TunnelStatus,
@@ -94,7 +94,7 @@ fn cause(path: &PathStatus) -> Option<CauseKind> {
     path.cause.as_ref().map(|cause| cause.kind)
 }
 
-/// Whether the peer does not answer at the address that the path has. While the device is down no address would help.
+/// Whether the peer does not answer at the path's address. While the device is down no address would help.
 fn is_silent(path: &PathStatus) -> bool {
     let has_device = !matches!(
         cause(path),

@@ -1,4 +1,4 @@
-//! The first routers on the way to a peer: datagrams that may pass so many of them only come back as ICMP errors.
+//! Finds the first routers on the path to a peer: each returns an ICMP error for a datagram whose hop limit ends there.
 
 use super::diagnosis::Subject;
 use nix::cmsg_space;
@@ -9,10 +9,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
-/// Routers that are asked for: those of a home, and the first one of its provider.
+/// Number of routers to find: those of a home, and the first one of its provider.
 const COUNT: u32 = 3;
 
-/// Datagrams that are on their way to the first routers, by their number.
+/// The sockets of the datagrams to the first routers, by hop limit.
 pub(super) struct RouterProbes(Vec<Socket>);
 
 impl RouterProbes {

@@ -19,7 +19,7 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// The routing table.
     pub table: u32,
-    /// The metric; the route with the least is used.
+    /// The metric; the route with the smallest one is used.
     pub metric: u32,
 }
 
@@ -39,8 +39,9 @@ impl Routes {
     }
 
     /// The entry of the routing tables that a datagram to `remote` would use if it is bound to the device `index`, to
-    /// `source` and to the UDP port `port` (RTM_GETROUTE with RTM_F_FIB_MATCH and RTM_F_LOOKUP_TABLE). For a datagram that is bound to a device, Linux sends IPv4 on the
-    /// link where no entry matches, so that `ip route get` and `connect` succeed without a route.
+    /// `source` and to the UDP port `port` (RTM_GETROUTE with RTM_F_FIB_MATCH and RTM_F_LOOKUP_TABLE). If no entry
+    /// matches an IPv4 datagram that is bound to a device, Linux sends it on the link, so that `ip route get` and
+    /// `connect` succeed without a route.
     ///
     /// # Errors
     /// The kernel's: no entry matches (ENETUNREACH, EHOSTUNREACH), or netlink fails.
@@ -57,7 +58,7 @@ impl Routes {
             Ok(builder) => builder.build(),
             Err(error) => return Err(io::Error::other(error.to_string())),
         };
-        // The builder is for adding routes: it gives a table, which a lookup has none of.
+        // The builder is for adding routes: it sets a table, which a lookup must not have.
         message.attributes.retain(|attribute| matches!(attribute, RouteAttribute::Destination(_)));
         message.header.flags = RouteFlags::FibMatch | RouteFlags::LookupTable;
         message.attributes.extend(index.map(RouteAttribute::Oif));
@@ -76,8 +77,8 @@ impl Routes {
         hop.cloned().ok_or_else(|| io::ErrorKind::NetworkUnreachable.into())
     }
 
-    /// All default routes of a family, of every table, without those that refuse packets; those of the least metric first.
-    /// Each next hop of one over several devices is a route.
+    /// All default routes of a family, from every table, without those that refuse packets; smallest metric first. Each
+    /// next hop of a route over several devices is a route of its own.
     ///
     /// # Errors
     /// Netlink fails.

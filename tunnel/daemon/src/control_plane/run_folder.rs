@@ -1,9 +1,9 @@
 //! The directory of sockets and state files, `/run/ropewalk`.
 //!
-//! A daemon that starts as root changes to another user after its set-up, and that user must not lead the next start
-//! astray. So the directory stays root's, no name in it is opened through a symbolic link, and files are new when they are
-//! opened for writing. After the change the daemon writes its state file by the descriptor that it has; the names that
-//! it may no longer remove are left to the next start.
+//! A daemon that starts as root changes to another user after its setup, and that user must not be able to manipulate
+//! the next start. So root keeps the directory, no name in it is opened through a symbolic link, and files opened for
+//! writing are always new ones. After the change the daemon writes its state file by the open descriptor. The next
+//! start removes the names that the daemon may no longer remove.
 
 use filesystem::Folder;
 use nix::unistd::{Uid, User, geteuid};
@@ -17,7 +17,7 @@ use std::path::Path;
 pub const RUNTIME_DIRECTORY: &str = "/run/ropewalk";
 /// Write permission of group and others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// Of a tunnel's sockets: their owner and its group.
+/// The mode of a tunnel's sockets: for their owner and its group.
 const SOCKET_MODE: u32 = 0o660;
 
 /// The directory, open.
@@ -36,7 +36,7 @@ impl RunFolder {
         Ok(Self(folder))
     }
 
-    /// Creates a file with mode 0644; one of that name is replaced.
+    /// Creates a file with mode 0644, and replaces an existing one.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -54,7 +54,7 @@ impl RunFolder {
         listen(&self.0, name, owner)
     }
 
-    /// Removes a name, not what it may link to; a missing one is no error.
+    /// Removes a name, not the target of a link; a missing name is not an error.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -74,12 +74,13 @@ impl RunFolder {
 /// Listens on a new socket of a folder, which its owner and its group may open from the first moment on.
 ///
 /// # Errors
-/// The folder cannot be written, its path is too long for a socket, it has a file of that name, or somebody who may write it replaced the socket.
+/// The folder cannot be written, its path is too long for a socket, it has a file of that name, or another writer of
+/// the folder replaced the socket.
 pub(super) fn listen(folder: &Folder, name: impl AsRef<OsStr>, owner: Option<&User>) -> io::Result<UnixListener> {
     use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    // The file that `bind` makes has the mode of the socket (unix(7)), less the umask's.
+    // The file that `bind` makes has the mode of the socket (unix(7)), without the bits of the umask.
     nix::sys::stat::fchmod(&socket, nix::sys::stat::Mode::from_bits_truncate(SOCKET_MODE))?;
     bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &UnixAddr::new(&folder.path().join(name.as_ref()))?)?;
     if let Some(user) = owner {
@@ -90,7 +91,7 @@ pub(super) fn listen(folder: &Folder, name: impl AsRef<OsStr>, owner: Option<&Us
     Ok(socket.into())
 }
 
-/// Whether root or this user owns the directory (root, if this is root), and nobody else may write it.
+/// Checks that root or this user owns the directory (root, if this is root), and that nobody else may write it.
 fn check_owner(folder: &Folder) -> io::Result<()> {
     let (path, owner, mode) = (folder.path().display(), Uid::from_raw(folder.owner()?.0), folder.mode()?);
     let remedy = format!("chown root: {path}; chmod 755 {path}; or name another directory in ROPEWALK_RUN");

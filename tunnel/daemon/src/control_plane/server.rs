@@ -5,14 +5,14 @@
 //! | `GET /v1/status` | the [status](crate::status::TunnelStatus) as JSON |
 //! | `GET /v1/events?since=N` | the kept [events](crate::event::Event) with a sequence above N (0 without it) as a JSON list |
 //! | `POST /v1/events` | adds an event of this host, from `ropewalk setup keep` |
-//! | `GET /v1/history` | [what was recorded](crate::dashboard) between two times, as JSON |
-//! | `GET /v1/stream` | what is recorded, each second, and each event, as server-sent events |
-//! | `GET /metrics` | the same as OpenMetrics text |
+//! | `GET /v1/history` | [the samples](crate::dashboard) between two times, as JSON |
+//! | `GET /v1/stream` | the samples of each second, and each event, as server-sent events |
+//! | `GET /metrics` | the status as OpenMetrics text |
 //! | `POST /v1/reload` | reads the file again; the changes, one line each |
 //! | `POST /v1/down` | ends the tunnel |
 //! | `POST /v1/paths` | adds the path of the body, a `[[path]]` in TOML |
 //! | `DELETE /v1/paths/NAME` | removes the path |
-//! | `POST /v1/alone/NAME` | makes backups of the other paths for a minute at most: for a test of this one |
+//! | `POST /v1/alone/NAME` | makes the other paths backups for at most a minute, to test this one |
 //! | `DELETE /v1/alone` | ends that |
 
 use super::handle::{DataPlaneHandle, PendingStatus};
@@ -42,9 +42,9 @@ pub(super) enum Request {
     Reload,
     AddPath(String),
     RemovePath(String),
-    /// The client with the inner address has named its own keys, and the networks behind it.
+    /// The client with the inner address has sent its own keys, and the networks behind it.
     Enrol(IpAddr, ClientIdentity),
-    /// The client has read its answer: its key takes the place of the one-time key.
+    /// The client has read its answer: its key replaces the one-time key.
     EndEnrolment,
     /// The other paths become backups until [`Request::AllPaths`] or the end of [`ALONE_LEASE`].
     PathAlone(String),
@@ -93,7 +93,7 @@ impl Shared {
         Self { data_plane, requests, observer: Arc::clone(observer), program_version: program_version.to_owned() }
     }
 
-    /// The status, with what the control thread knows beside the data plane.
+    /// The status, with the control thread's additions.
     async fn status(&self) -> Option<TunnelStatus> {
         let status = request_status(&*self.data_plane).await?;
         let program_version = Some(self.program_version.clone());
@@ -122,13 +122,13 @@ pub(super) async fn request_status(data_plane: &dyn DataPlaneHandle) -> Option<T
     pending()
 }
 
-/// The routes that change nothing and tell no more than `ropewalk show`.
+/// The routes that change nothing and reveal no more than `ropewalk show`.
 pub(super) fn read_only_routes(shared: Shared) -> Router {
     let routes = Router::new().route("/metrics", get(metrics_text)).route("/v1/status", get(status));
     routes.route("/v1/events", get(events)).with_state(shared)
 }
 
-/// The route of the metrics alone.
+/// The route of the metrics only.
 pub(super) fn metrics_routes(shared: Shared) -> Router {
     Router::new().route("/metrics", get(metrics_text)).with_state(shared)
 }

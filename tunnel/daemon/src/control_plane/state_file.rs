@@ -1,9 +1,9 @@
 //! `/run/ropewalk/NAME.state`: the process of a tunnel and the routes it added, so that the next start can clean up
 //! after `kill -9`.
 //!
-//! Addresses and routes are removed with the device, and the device with the process. Left behind are the socket, this
-//! file, and all of it if the device is persistent. A process that ends by itself removes the two; if it has become
-//! another user, who may not, it leaves the file empty.
+//! Addresses and routes are removed with the device, and the device with the process. The socket and this file are left
+//! behind, and everything if the device is persistent. A process that ends by itself removes both. If it has changed to
+//! a user without that permission, it leaves the file empty.
 
 use super::run_folder::RunFolder;
 use nix::fcntl::OFlag;
@@ -49,7 +49,7 @@ impl StateFile {
         file.metadata().ok()?.is_file().then_some(())?;
         let mut text = String::new();
         file.take(MAX_LEN).read_to_string(&mut text).ok()?;
-        // A longer text may have been there, whose end follows until the file is cut.
+        // The rest of an earlier, longer text may follow until the file is truncated.
         serde_json::Deserializer::from_str(&text).into_iter().next()?.ok()
     }
 

@@ -1,9 +1,9 @@
-//! What started a daemon, and so what restarts it.
+//! The command that restarts a daemon, which depends on what started it.
 
 use std::fs;
 
-/// The command that restarts the tunnel `interface`, whose daemon is the process `pid`: systemd's, if it is the main process
-/// of a unit of ours.
+/// The command that restarts the tunnel `interface`, whose daemon is the process `pid`: `systemctl`, if it is the main
+/// process of one of our units.
 #[must_use]
 pub fn restart_command(interface: &str, pid: u32) -> String {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();

@@ -1,11 +1,11 @@
 //! The system calls that a thread may make after its set-up: a seccomp filter (seccomp(2)) for the data thread, and one
 //! for the control thread and those that it starts.
 //!
-//! A call that is not in the list, or whose arguments are not those allowed, fails with ENOSYS, as on a kernel that does
-//! not have it. Libraries are written for that: glibc falls back from `clone3`, whose flags a filter cannot see, to
-//! `clone`, and a module of the name service that calls what nobody foresaw gets an error; to kill the process would end
-//! a tunnel for a name that was not resolved. No program can be executed, no process started, no namespace, device,
-//! packet socket or tracing opened, and no memory be writable and executable.
+//! A call that is not in the list, or whose arguments are not allowed, fails with ENOSYS, as on a kernel that does not
+//! have it. Libraries handle that: glibc falls back from `clone3`, whose flags a filter cannot see, to `clone`, and a
+//! module of the name service that makes an unforeseen call gets an error. Killing the process instead would end a
+//! tunnel because of a name. No program can be executed, no process started, no namespace, device, packet socket or
+//! tracing opened, and no memory can be both writable and executable.
 
 use super::privileges::ThreadRole;
 use nix::libc::{self, c_long};
@@ -66,7 +66,7 @@ const COMMON: &[c_long] = &[
     libc::SYS_writev,
 ];
 
-/// Calls of [`COMMON`] that only this architecture has beside their successors; musl makes some of them.
+/// Calls of [`COMMON`] that only this architecture has in addition to their successors; musl makes some of them.
 #[cfg(target_arch = "x86_64")]
 const COMMON_OLD: &[c_long] = &[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time];
 #[cfg(not(target_arch = "x86_64"))]
@@ -75,7 +75,7 @@ const COMMON_OLD: &[c_long] = &[];
 /// Further calls of the data thread.
 const DATA: &[c_long] = &[libc::SYS_timerfd_create, libc::SYS_timerfd_gettime, libc::SYS_timerfd_settime];
 
-/// Further calls of the control thread: files, threads, the sockets of the server and what resolving a name reads.
+/// Further calls of the control thread: files, threads, the sockets of the server and the resolution of names.
 const CONTROL: &[c_long] = &[
     libc::SYS_accept4,
     libc::SYS_dup,
@@ -114,7 +114,7 @@ const CONTROL: &[c_long] = &[
     libc::SYS_unlinkat,
 ];
 
-/// Calls of [`CONTROL`] that only this architecture has beside their successors.
+/// Calls of [`CONTROL`] that only this architecture has in addition to their successors.
 #[cfg(target_arch = "x86_64")]
 const CONTROL_OLD: &[c_long] = &[
     libc::SYS_accept,
@@ -131,7 +131,8 @@ const CONTROL_OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const CONTROL_OLD: &[c_long] = &[];
 
-/// Requests of `ioctl`: modes of descriptors, whether the log is a terminal, names and indices of network devices.
+/// Requests of `ioctl`: modes of descriptors, the check whether the log is a terminal, names and indices of network
+/// devices.
 #[allow(clippy::unnecessary_cast, reason = "their type depends on the C library")]
 const IOCTLS: &[u64] = &[
     libc::FIONBIO as u64,
@@ -145,8 +146,8 @@ const IOCTLS: &[u64] = &[
 /// Commands of `bpf`, on the relay's map: lookup, update and delete of an element (`enum bpf_cmd`).
 const BPF_COMMANDS: [u64; 3] = [1, 2, 3];
 
-/// What a thread must have in common with its process (`CLONE_VM`, `CLONE_THREAD`), and the namespaces of its own that
-/// it may not ask for.
+/// Flags that a new thread must have (`CLONE_VM`, `CLONE_THREAD`), and the flags for new namespaces, which it must not
+/// have.
 const CLONE_REQUIRED: u64 = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
 const CLONE_FORBIDDEN: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
@@ -172,7 +173,7 @@ pub(super) fn restrict(role: ThreadRole) -> Result<(), Box<dyn std::error::Error
     Ok(seccompiler::apply_filter(&program)?)
 }
 
-/// The rules: a call matches if one of its rules matches, or if it has none.
+/// The rules by call: a call is allowed if one of its rules matches, or if it has no rules.
 fn rules(role: ThreadRole) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
     let own = if role == ThreadRole::Data { [DATA, &[]] } else { [CONTROL, CONTROL_OLD] };
     let calls = [COMMON, COMMON_OLD].into_iter().chain(own).flatten();
@@ -189,7 +190,7 @@ fn rules(role: ThreadRole) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccomp
     match role {
         ThreadRole::Data => {
             rules.insert(libc::SYS_bpf, one_of(0, &BPF_COMMANDS)?);
-            // glibc asks for the index of a device by a socket of AF_UNIX.
+            // glibc gets the index of a device by a socket of AF_UNIX.
             rules.insert(libc::SYS_socket, one_of(0, &[inet, inet6, unix])?);
             rules.insert(libc::SYS_mmap, vec![without(2, EXECUTE)?]);
             rules.insert(libc::SYS_mprotect, vec![without(2, EXECUTE)?]);
@@ -207,7 +208,8 @@ fn rules(role: ThreadRole) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccomp
     Ok(rules)
 }
 
-/// A rule of one condition. The upper half of an argument of 32 bits may hold anything, so only the lower is compared.
+/// A rule with one condition. The upper half of a 32-bit argument may hold anything, so only the lower half is
+/// compared.
 fn rule(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?])
 }

@@ -1,5 +1,5 @@
-//! The uplinks of `uplinks = "auto"`: each device with a default route becomes a path, as long as it has one. What has a
-//! default route and is no path is told with its reason.
+//! The uplinks of `uplinks = "auto"`: each device with a default route is a path, as long as it has one. A device with
+//! a default route that is not a path is reported with the reason.
 
 use super::device_names::{matches, pattern_of_no_uplink, seems_metered};
 use super::diagnosis::{Devices, has_usable_address, unusable_device};
@@ -30,7 +30,7 @@ pub(super) async fn default_routes(routes: &Routes) -> io::Result<DefaultRoutes>
             found.entry(name.unwrap_or_default()).or_default().push((is_ipv4, route));
         }
     }
-    // A device that was removed meanwhile has no name.
+    // A device that has been removed since has no name.
     found.remove("");
     Ok(found)
 }
@@ -44,7 +44,7 @@ fn exclusion(config: &TunnelConfig, options: &UplinkOptions, device: &str) -> Op
     Some(format!("its name is on the list of containers' and tunnels' devices (`{pattern}`)"))
 }
 
-/// Whether a [[path]] names a device, which then has that path alone.
+/// Whether a [[path]] names a device. Such a device has only that path.
 fn has_path(config: &TunnelConfig, device: &str) -> bool {
     let names =
         |path: &ConfiguredPath| !path.automatic && (path.interface.as_deref() == Some(device) || path.name == device);
@@ -56,16 +56,16 @@ pub(super) fn may_be_uplink(config: &TunnelConfig, options: &UplinkOptions, devi
     device != config.interface.name && !has_path(config, device) && exclusion(config, options, device).is_none()
 }
 
-/// The configuration with its uplinks, and what was left out.
+/// The configuration with its uplinks, and notices about devices that were left out.
 #[derive(Clone, Debug)]
 pub(super) struct FoundUplinks {
     /// The configuration with a path for each uplink, and no other automatic paths.
     pub(super) config: TunnelConfig,
-    /// What has a default route and is no path.
+    /// Devices with a default route that are not paths.
     pub(super) left_out: Vec<Notice>,
 }
 
-/// Finds the uplinks of `config`, which has those of before. `told` is what the system tells of metered devices.
+/// Finds the uplinks of `config`, which has the earlier ones. `told` is the system's report of metered devices.
 pub(super) fn find_uplinks(
     mut config: TunnelConfig,
     routes: &DefaultRoutes,
@@ -79,7 +79,7 @@ pub(super) fn find_uplinks(
             let remedy = format!("a [[path]] with `interface = \"{device}\"` adds it");
             left_out.push(Notice::new(
                 EventLevel::Info,
-                format!("{device} has a default route and is no path: {reason}"),
+                format!("{device} has a default route, but is not a path: {reason}"),
                 remedy,
             ));
         } else if !has_path(&config, device) {
@@ -101,7 +101,7 @@ fn uplink_path(name: &str, port: u16, options: &UplinkOptions, told: &MeteredDev
     let quotas = options.quotas.iter().filter(|(pattern, _)| matches(pattern, name));
     let quota = quotas.max_by_key(|(pattern, _)| pattern.len()).map(|(_, quota)| *quota);
     let secondary = matching(&options.secondary);
-    // Who gives a modem a quota, or makes it secondary, wants it to be used.
+    // A modem with a quota, or a secondary one, is meant to be used.
     let is_wanted = secondary || quota.is_some() || matching(&options.unmetered);
     ConfiguredPath {
         interface: Some(name.to_owned()),
@@ -113,8 +113,8 @@ fn uplink_path(name: &str, port: u16, options: &UplinkOptions, told: &MeteredDev
     }
 }
 
-/// The paths by further gateways of a device, with the metrics of their routes, and the gateways that can be none: what
-/// tells two gateways of one device apart is the address that packets have.
+/// The paths by further gateways of a device, with the metrics of their routes; and the gateways that cannot be paths.
+/// The source address of packets distinguishes two gateways of one device.
 fn further_gateways(
     first: &ConfiguredPath,
     routes: &[(bool, Route)],
@@ -150,13 +150,13 @@ fn further_gateways(
                 Some(_) => left_out.push(Notice::new(
                     EventLevel::Info,
 
-                    format!("{device} has a second gateway, {gateway}, which is no path"),
+                    format!("{device} has a second gateway, {gateway}, which is not a path"),
                     "`routing = \"auto\"` in [interface] makes it one".into(),
                 )),
                 None => left_out.push(Notice::new(
                     EventLevel::Info,
 
-                    format!("{device} has a second gateway, {gateway}, and no second address beside it: it is no path"),
+                    format!("{device} has a second gateway, {gateway}, but no second address: it is not a path"),
                     format!(
                         "a second address of {device} in the gateway's network (`ip address add ADDRESS/24 dev {device}`), \
                          or a VLAN for it"
@@ -168,8 +168,8 @@ fn further_gateways(
     (paths, left_out)
 }
 
-/// Keeps the uplinks that are paths already and then those of the least metric, not metered before metered, as many as a
-/// peer can have paths ([`MAX_PATHS`]). Returns what is said of the others.
+/// Keeps at most as many uplinks as a peer can have paths ([`MAX_PATHS`]): those that are already paths first, then
+/// unmetered before metered ones, then by metric. Returns the notice about the others.
 fn keep_as_many_as_fit(config: &TunnelConfig, uplinks: &mut Vec<(Option<u32>, ConfiguredPath)>) -> Option<Notice> {
     let limit = MAX_PATHS.saturating_sub(config.paths.iter().filter(|path| !path.automatic).count());
     let is_path = |name: &str| config.paths.iter().any(|path| path.automatic && path.name == name);
@@ -178,12 +178,12 @@ fn keep_as_many_as_fit(config: &TunnelConfig, uplinks: &mut Vec<(Option<u32>, Co
     uplinks.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
     let names: Vec<_> = rest.iter().map(|(_, path)| path.name.as_str()).collect();
     (!names.is_empty()).then(|| {
-        let text = format!("a peer has at most {MAX_PATHS} paths: these uplinks are none: {}", names.join(", "));
-        Notice::new(EventLevel::Warn, text, "`uplinks = { exclude = [...] }` names those that are not wanted".into())
+        let text = format!("a peer has at most {MAX_PATHS} paths: these uplinks are not used: {}", names.join(", "));
+        Notice::new(EventLevel::Warn, text, "`uplinks = { exclude = [...] }` leaves out the unwanted ones".into())
     })
 }
 
-/// What is left out of the uplinks that this host has: devices with a default route that are no paths of `config`, and
+/// Notices about devices that are not used as uplinks: devices with a default route that are not paths of `config`, and
 /// devices that are up and have an address, but no default route, unless they are among `shown`.
 ///
 /// # Errors
@@ -257,7 +257,7 @@ pub(super) fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnc
     })
 }
 
-/// `config` with the uplinks that are there, before there is a control loop, which tells what is left out.
+/// `config` with the present uplinks, before the control loop runs, which reports the devices that are left out.
 ///
 /// # Errors
 /// Netlink cannot be opened, or does not answer.
@@ -344,9 +344,9 @@ mod tests {
         let auto = "uplinks = 'auto'\nrouting = 'auto'";
         assert_eq!(found(auto, &routes, &both), (vec!["eth0".into(), "eth0-192.168.8.1".into()], vec![]));
         for (keys, networks, reason) in [
-            ("uplinks = 'auto'", &both[..], "has a second gateway, 192.168.8.1, which is no path"),
-            (auto, &both[..1], "has a second gateway, 192.168.8.1, and no second address beside it"),
-            (auto, &[("eth0", "192.168.0.2/16")], "has a second gateway, 192.168.8.1, and no second address beside it"),
+            ("uplinks = 'auto'", &both[..], "has a second gateway, 192.168.8.1, which is not a path"),
+            (auto, &both[..1], "has a second gateway, 192.168.8.1, but no second address"),
+            (auto, &[("eth0", "192.168.0.2/16")], "has a second gateway, 192.168.8.1, but no second address"),
         ] {
             let (names, left_out) = found(keys, &routes, networks);
             assert!(names == ["eth0"] && left_out.len() == 1 && left_out[0].contains(reason), "{keys}: {left_out:?}");
@@ -362,6 +362,6 @@ mod tests {
             names.iter().enumerate().map(|(index, name)| (name.as_str(), "", 100 - index as u32)).collect();
         let (paths, left_out) = found("uplinks = { metered = ['up19'] }", &routes, &[]);
         assert_eq!(paths, names[3..19]);
-        assert_eq!(left_out, ["a peer has at most 16 paths: these uplinks are none: up02, up01, up00, up19"]);
+        assert_eq!(left_out, ["a peer has at most 16 paths: these uplinks are not used: up02, up01, up00, up19"]);
     }
 }

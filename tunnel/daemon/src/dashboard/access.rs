@@ -1,8 +1,9 @@
 //! Who may see the dashboard and the metrics.
 //!
-//! On loopback, everybody on this machine; a page of another site that is open in a browser here is kept out by the `Host`
-//! header (DNS rebinding) and by the absence of CORS headers. At any other address, who has the token: as
-//! `Authorization: Bearer TOKEN`, or as the cookie that the first visit at `/?token=TOKEN` sets.
+//! On loopback, every client on this machine may. Pages of other sites that are open in a browser on this machine are
+//! kept out by the check of the `Host` header (DNS rebinding) and by the absence of CORS headers. At any other address,
+//! a client needs the token: as `Authorization: Bearer TOKEN`, or as the cookie that the first visit at `/?token=TOKEN`
+//! sets.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::http::{HeaderMap, Uri};
@@ -19,26 +20,26 @@ const MAX_TOKEN_LEN: usize = 256;
 /// Who may use a listener.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Who can open the unix socket.
+    /// Clients that can open the unix socket.
     Socket,
     /// Programs of this machine, at the loopback address that the server listens on.
     Loopback(SocketAddr),
-    /// Who has the token.
+    /// Clients with the token.
     Token(Zeroizing<String>),
 }
 
-/// What a request gets.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// The answer.
+    /// The request is answered.
     Allow,
-    /// The cookie, and a redirection to the page without the token in its address.
+    /// The response sets this cookie, and redirects to the page without the token in its address.
     SetCookie(String),
-    /// Nothing, for this reason.
+    /// The request is refused, for this reason.
     Refuse(&'static str),
 }
 
-/// The token that the text of a file begins with.
+/// The token at the beginning of a file's text.
 ///
 /// # Errors
 /// It is too short, too long, or has characters that a cookie cannot have.
@@ -53,7 +54,7 @@ pub(crate) fn parse_token(text: &str) -> io::Result<Zeroizing<String>> {
 }
 
 impl Access {
-    /// Who may use a listener at a TCP address. One that is not on loopback needs a token.
+    /// The access rules of a listener at a TCP address. A listener that is not on loopback needs a token.
     ///
     /// # Errors
     /// It has none.
@@ -77,7 +78,7 @@ impl Access {
     }
 }
 
-/// Whether the `Host` header is `localhost` or the address itself. Any port: it may be forwarded.
+/// Whether the `Host` header is `localhost` or the address itself, with any port, because the port may be forwarded.
 fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
     let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else { return false };
     let name = match host.rsplit_once(':') {
@@ -107,7 +108,7 @@ fn decide_by_token(token: &str, uri: &Uri, headers: &HeaderMap) -> Decision {
     )
 }
 
-/// `%2B` and others as the characters that they stand for.
+/// Decodes percent-encoded characters, such as `%2B`.
 fn percent_decode(text: &str) -> Zeroizing<String> {
     let mut decoded = Zeroizing::new(String::new());
     let mut rest = text;
@@ -124,7 +125,7 @@ fn percent_decode(text: &str) -> Zeroizing<String> {
     decoded
 }
 
-/// Comparison in a time that depends on the lengths alone.
+/// Comparison in a time that depends only on the lengths.
 fn is_equal(given: &str, token: &str) -> bool {
     subtle::ConstantTimeEq::ct_eq(given.as_bytes(), token.as_bytes()).into()
 }

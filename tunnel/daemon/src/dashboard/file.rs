@@ -1,10 +1,10 @@
-//! The history in a file of fixed size, so that a restart does not forget it.
+//! The history in a file of fixed size, so that it survives a restart.
 //!
 //! All numbers are little-endian. A header (4096 bytes): magic 8, number of series 4. Two copies of the directory of
 //! series (16 KiB each), written in turn: CRC-32 of what follows 4, length 4, sequence number 8, JSON. Then the slots of the
 //! last week's minutes, and those of the last hour's seconds, a minute in each. A slot: CRC-32 of what follows 4, zero 4,
-//! the minute since 1970 8, samples of all series in the order of the directory. A slot whose checksum is not right was
-//! being written when the power went, and is absent; what else is lost is less than a minute.
+//! the minute since 1970 8, samples of all series in the order of the directory. A slot with a wrong checksum was being
+//! written at a power failure, and counts as absent. Apart from it, less than a minute is lost.
 
 use super::ring::{MINUTES, SECONDS};
 use super::sample::{LEN, Sample};
@@ -30,12 +30,12 @@ const MINUTES_START: u64 = HEADER_LEN + 2 * DIRECTORY_LEN;
 const SECONDS_START: u64 = MINUTES_START + MINUTES.slots * MINUTE_SLOT_LEN as u64;
 const SECOND_SLOTS: u64 = SECONDS.slots / BLOCK_S;
 
-/// A series in the directory: samples before `since` belong to another one that had its place.
+/// A series in the directory. Samples before `since` belong to an earlier series in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     #[serde(flatten)]
     pub(super) key: SeriesKey,
-    /// The first minute since 1970 that is its own.
+    /// The first minute of this series, counted since 1970.
     pub(super) since: u64,
 }
 
@@ -50,11 +50,11 @@ impl HistoryFile {
     /// The length of a file, bytes. It is sparse until it is filled.
     pub const LEN: u64 = SECONDS_START + SECOND_SLOTS * SECOND_SLOT_LEN as u64;
 
-    /// Opens or makes a history file, which is given to `user` if its folder is. A file that is none, or of another version, is renamed to `NAME.damaged` and
-    /// returned as the second value.
+    /// Opens or creates a history file, which is given to `user` if the folder belongs to that user. A file that is not
+    /// a history of this version is renamed to `NAME.damaged`; the new name is the second value.
     ///
     /// # Errors
-    /// The file cannot be opened or made, or another daemon writes it.
+    /// The file cannot be opened or created, or another daemon writes it.
     pub fn open(path: &Path, user: Option<&User>) -> io::Result<(Self, Option<PathBuf>)> {
         let place = Place::new(path, user)?;
         let file = place.open()?;
@@ -95,7 +95,7 @@ impl HistoryFile {
         self.directory.write(&self.file, &text)
     }
 
-    /// Writes a minute: one sample for each series, and its seconds one after the other.
+    /// Writes a minute: one sample per series, and its seconds one after the other.
     ///
     /// # Errors
     /// The file system's.

@@ -1,8 +1,8 @@
-//! Bounds on who is connected. A client that has not been answered for [`MAX_UNANSWERED`] is disconnected: one that sends
-//! its request byte by byte, keeps an idle connection, or takes nothing of an answer. There are [`MAX_CLIENTS`] places. Where
-//! all are taken, a new client gets that of a connection that was never allowed anything, the refused ones first; or else of
-//! the one that has been idle for longest, or of the address with the most. If that has no more than the new one would have,
-//! the new one is closed.
+//! Limits on connections. A connection without an answer for [`MAX_UNANSWERED`] is closed: the client sends its request
+//! byte by byte, is idle, or reads nothing of an answer. There are [`MAX_CLIENTS`] places. When all are taken, a new
+//! connection replaces one that was never allowed anything, refused ones first. Otherwise it replaces the one that has
+//! been idle for longest, or one of the address that has most. If that address has no more than the new client's would
+//! have, the new connection is closed.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -20,23 +20,23 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::warn;
 
-/// The most clients of a dashboard at one time.
+/// Maximum number of clients of a dashboard at one time.
 pub const MAX_CLIENTS: usize = 16;
-/// The longest time in which nothing of an answer could be written. A stream has something each second.
+/// The longest time in which no part of an answer could be written. A stream writes each second.
 const MAX_UNANSWERED: Duration = Duration::from_secs(10);
 /// A connection that was last answered this long ago is idle.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// How often a listener that cannot accept is told of, and how long it waits before it tries again.
+/// The interval at which a listener that cannot accept is reported, and the time before it tries again.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 
-/// What shares of places are counted by; `None` for clients of this machine, who share all of them.
+/// The unit by which shares of places are counted; `None` for clients of this machine, which share all of them.
 type Group = Option<IpAddr>;
 
 /// The address of a client.
 pub trait ClientAddress {
-    /// The address by which its connections are counted: of IPv6 the first 64 bits, which are one network.
+    /// The address by which its connections are counted: for IPv6 the first 64 bits, which are one network.
     fn group(&self) -> Group;
 }
 
@@ -56,7 +56,7 @@ impl ClientAddress for tokio::net::unix::SocketAddr {
     }
 }
 
-/// A listener that says why it cannot accept.
+/// A listener that returns the error if it cannot accept.
 pub trait Accept: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -99,7 +99,7 @@ impl Accept for UnixListener {
     }
 }
 
-/// What a connection has been answered, what gives way first before the others.
+/// The answers that a connection has got, in the order in which connections give way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Refused,
@@ -126,7 +126,7 @@ struct Places {
 }
 
 impl Places {
-    /// Takes a place, if need be from another connection. `None` if all others have as much right to theirs.
+    /// Takes a place, if necessary from another connection. `None` if no other connection has to give way.
     fn take(&mut self, group: Group, now: Instant) -> Option<(u64, oneshot::Receiver<()>)> {
         if self.taken.len() >= MAX_CLIENTS {
             let victim = self.victim(group, now)?;
@@ -139,7 +139,7 @@ impl Places {
     }
 
     /// The connection that gives way to one of `group`: the oldest that was refused, or not yet answered; then the one that
-    /// has been idle for longest, or one of a group with more than `group` would have.
+    /// has been idle for longest, or one of a group that has more places than `group` would have.
     fn victim(&self, group: Group, now: Instant) -> Option<usize> {
         let count = |group: Group| self.taken.iter().filter(|place| place.group == group).count();
         let places = || self.taken.iter().enumerate();
@@ -154,22 +154,22 @@ impl Places {
     }
 }
 
-/// A listener whose connections are bounded.
+/// A listener with a limited number of connections.
 pub struct GuardedListener<L> {
     inner: L,
-    /// When it was last told that it cannot accept.
+    /// When the failure to accept was last reported.
     reported: Option<Instant>,
     places: Arc<Mutex<Places>>,
     max_unanswered: Duration,
 }
 
 impl<L> GuardedListener<L> {
-    /// Bounds the connections of `inner`.
+    /// Limits the connections of `inner`.
     pub fn new(inner: L) -> Self {
         Self { inner, reported: None, places: Arc::default(), max_unanswered: MAX_UNANSWERED }
     }
 
-    /// With another time until a connection is closed that is not answered.
+    /// Changes the time after which an unanswered connection is closed.
     #[must_use]
     pub fn with_max_unanswered(self, max_unanswered: Duration) -> Self {
         Self { max_unanswered, ..self }
@@ -177,7 +177,7 @@ impl<L> GuardedListener<L> {
 }
 
 impl<L: Accept> GuardedListener<L> {
-    /// Tells once a minute why no connection can be accepted: no descriptor is left, for example.
+    /// Reports once per minute why no connection can be accepted: no descriptor is left, for example.
     async fn report(&mut self, error: &io::Error) {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
@@ -210,7 +210,7 @@ impl<L: Accept> Listener for GuardedListener<L> {
                 }
             };
             let place = lock(&self.places).take(address.group(), Instant::now());
-            // One without a place is closed: others may wait behind it.
+            // A connection without a place is closed: others may wait behind it.
             if let Some((number, closed)) = place {
                 let (places, max_unanswered) = (Arc::clone(&self.places), self.max_unanswered);
                 let unanswered = Box::pin(sleep(max_unanswered));
@@ -224,7 +224,7 @@ impl<L: Accept> Listener for GuardedListener<L> {
     }
 }
 
-/// The place of a connection, for what decides on its requests.
+/// The place of a connection, for the code that decides on its requests.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionPlace {
     number: u64,
@@ -251,7 +251,7 @@ impl<L: Accept> Connected<IncomingStream<'_, GuardedListener<L>>> for Connection
     }
 }
 
-/// A connection that fails when nothing was answered for too long, or when it has to give way.
+/// A connection that fails when it was not answered for too long, or when it has to give way.
 pub struct Guarded<S> {
     inner: S,
     unanswered: Pin<Box<Sleep>>,

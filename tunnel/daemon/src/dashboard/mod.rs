@@ -1,11 +1,12 @@
-//! What the tunnel did over time: its history, and the dashboard that shows it.
+//! The history of the tunnel, and the dashboard that shows it.
 //!
-//! - `sample`: what is kept of a second or of a minute.
+//! - `sample`: the record of a second or of a minute.
 //! - `ring`: the samples of one series at fixed steps.
-//! - `series`: which series there are, and the counters that rates come from.
+//! - `series`: the series of a tunnel, and the counters from which rates are computed.
 //! - `file`: the history in a file of fixed size.
-//! - `recorder`: takes a status a second and answers queries.
-//! - `access`: who may see the dashboard. `guard`: how many may, and for how long unanswered.
+//! - `recorder`: takes a status per second and answers queries.
+//! - `access`: who may see the dashboard. `guard`: limits on the number of connections, and on their time without an
+//!   answer.
 //! - `web`: the page, the history and the stream over HTTP.
 
 mod access;

@@ -7,9 +7,9 @@ use super::series::SeriesKey;
 use serde::Serialize;
 use std::fmt;
 
-/// The most steps of an answer.
+/// Maximum number of steps of an answer.
 const MAX_STEPS: u64 = 3600;
-/// The steps that an answer has if none is asked for, at most.
+/// Maximum number of steps of an answer if the query has no step.
 const DEFAULT_STEPS: u64 = 720;
 
 /// A range of times and a step, seconds.
@@ -19,11 +19,11 @@ pub struct Query {
     pub from_s: u64,
     /// The time after the last, since 1970.
     pub to_s: u64,
-    /// The time between samples; several samples that are held become one.
+    /// The time between samples; several stored samples are merged into one.
     pub step_s: u64,
 }
 
-/// A query that is refused, and what would be right.
+/// The error of a refused query, which says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError(String);
 
@@ -35,7 +35,7 @@ impl fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
-/// An answer: lists of one value a step, null where nothing was recorded.
+/// An answer: lists of one value per step, null where nothing was recorded.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct History {
     version: u32,
@@ -58,8 +58,8 @@ struct SeriesHistory {
 }
 
 impl Query {
-    /// The query of a URL: `from` and `to` in seconds since 1970 (the last hour if they are not there), `step` in seconds.
-    /// Beyond the last hour a step is at least a minute.
+    /// The query of a URL: `from` and `to` in seconds since 1970 (by default the last hour), `step` in seconds. Beyond
+    /// the last hour a step is at least a minute.
     ///
     /// # Errors
     /// An unknown key, a value that is not a number, an empty range, or more than 3600 steps.
@@ -81,7 +81,7 @@ impl Query {
         if from_s >= to_s {
             return Err(QueryError(format!("from ({from_s}) is not before to ({to_s}): seconds since 1970")));
         }
-        // What is older than anything held needs no steps.
+        // Times older than all stored samples need no steps.
         let from_s = from_s.max(now_s.saturating_sub(MINUTES.slots * MINUTES.step_s)).min(to_s - 1);
         let finest = resolution(from_s, now_s).step_s;
         let chosen = step.unwrap_or_else(|| (to_s - from_s).div_ceil(DEFAULT_STEPS)).clamp(1, to_s - from_s);
@@ -95,7 +95,7 @@ impl Query {
     }
 }
 
-/// The resolution that holds a time.
+/// The resolution in which a time is stored.
 fn resolution(time_s: u64, now_s: u64) -> Resolution {
     if time_s + SECONDS.slots > now_s { SECONDS } else { MINUTES }
 }
@@ -115,7 +115,7 @@ impl Recorder {
     }
 }
 
-/// The sample of a step: of seconds while they are held, else of minutes.
+/// The sample of a step: of seconds while they are stored, otherwise of minutes.
 fn step_sample(series: &Series, start_s: u64, step_s: u64, now_s: u64) -> Sample {
     let finest = resolution(start_s, now_s).step_s;
     let ring = if finest == 1 { &series.seconds } else { &series.minutes };
@@ -139,7 +139,7 @@ impl SeriesHistory {
     }
 }
 
-/// Rounded to what the loss is stored with.
+/// Rounds to the precision with which the loss is stored.
 fn round(ratio: f64) -> f64 {
     (ratio * 1e5).round() / 1e5
 }

@@ -1,4 +1,4 @@
-//! Records a status a second, and keeps a sample a second for an hour and a sample a minute for a week.
+//! Records a status per second. Keeps one sample per second for an hour and one per minute for a week.
 
 use super::file::{Entry, HistoryFile, SLOT_SECONDS};
 use super::ring::{MINUTES, Ring, SECONDS};
@@ -8,13 +8,13 @@ use crate::status::TunnelStatus;
 use std::io;
 use std::time::SystemTime;
 
-/// A series and what is held of it.
+/// A series and its stored samples.
 #[derive(Debug)]
 pub(super) struct Series {
     pub(super) key: SeriesKey,
     pub(super) seconds: Ring,
     pub(super) minutes: Ring,
-    /// The first minute since 1970 that is its own.
+    /// The first minute of this series, counted since 1970.
     since: u64,
     /// The last time at which a status had it, seconds since 1970.
     last_seen_s: u64,
@@ -47,7 +47,7 @@ pub fn unix_seconds() -> u64 {
 }
 
 impl Recorder {
-    /// A recorder that goes on with the history of a file, or without one.
+    /// A recorder that continues the history of a file, or starts without a file.
     #[must_use]
     pub fn new(file: Option<HistoryFile>) -> Self {
         let mut recorder = Self::default();
@@ -100,8 +100,8 @@ impl Recorder {
         (samples, written)
     }
 
-    /// The series of a key. A new one takes the place of the one that disappeared longest ago; there is none if all
-    /// places are of series that are there.
+    /// The series of a key. A new one replaces the one that disappeared longest ago; `None` if all places belong to
+    /// present series.
     fn find_or_add(&mut self, key: &SeriesKey, time_s: u64) -> Option<&mut Series> {
         if let Some(index) = self.series.iter().position(|series| series.key == *key) {
             return Some(&mut self.series[index]);
@@ -121,7 +121,8 @@ impl Recorder {
         Some(&mut self.series[index])
     }
 
-    /// Makes the minute's samples of its seconds, and writes both. Called when the next minute begins, and at the end.
+    /// Makes the minute's samples from its seconds, and writes both. Called when the next minute begins, and at the
+    /// end.
     ///
     /// # Errors
     /// The file system's.

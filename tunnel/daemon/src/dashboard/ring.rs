@@ -11,12 +11,12 @@ pub struct Resolution {
     pub slots: u64,
 }
 
-/// A sample a second for the last hour.
+/// One sample per second for the last hour.
 pub const SECONDS: Resolution = Resolution { step_s: 1, slots: 3600 };
-/// A sample a minute for the last week.
+/// One sample per minute for the last week.
 pub const MINUTES: Resolution = Resolution { step_s: 60, slots: 7 * 24 * 60 };
 
-/// A ring of samples. Memory grows with what is recorded.
+/// A ring of samples. Its memory grows as samples are recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     resolution: Resolution,
@@ -31,8 +31,8 @@ impl Ring {
         Self { resolution, end: 0, samples: Vec::new() }
     }
 
-    /// Records a sample at a time, seconds since 1970. Skipped steps are absent; if the clock was set back, so is what
-    /// was recorded after that time.
+    /// Records a sample at a time, seconds since 1970. Skipped steps are absent. If the clock was set back, the samples
+    /// after the new time become absent.
     pub(super) fn insert(&mut self, time_s: u64, sample: Sample) {
         let (step, slots) = (time_s / self.resolution.step_s, self.resolution.slots);
         let skipped = if step >= self.end { self.end..step } else { step + 1..self.end };
@@ -53,7 +53,7 @@ impl Ring {
         self.samples[index] = sample;
     }
 
-    /// The sample at a time, seconds since 1970; an absent one if it is not held.
+    /// The sample at a time, seconds since 1970; an absent one if it is not stored.
     pub(super) fn get(&self, time_s: u64) -> Sample {
         let step = time_s / self.resolution.step_s;
         let is_held = step < self.end && step + self.resolution.slots >= self.end;

@@ -1,4 +1,4 @@
-//! What is kept of a path, a peer or a flow class for one second or one minute, in 16 bytes.
+//! The record of a path, a peer or a flow class for one second or one minute, in 16 bytes.
 
 use crate::status::PathState;
 
@@ -6,12 +6,12 @@ use crate::status::PathState;
 pub(super) const LEN: usize = 16;
 /// The unit of stored delays: 0.1 ms, so that 16 bits hold 6.5 s.
 const DELAY_UNITS_PER_MS: f64 = 10.0;
-/// An unknown delay. The greatest stored one is one less.
+/// An unknown delay. The largest stored delay is one less.
 const UNKNOWN: u16 = u16::MAX;
 /// The stored loss of 1.
 const LOSS_ONE: f64 = 65_535.0;
 
-/// The state of a series in a step, in the order in which one prevails over the others of a minute.
+/// The state of a series in a step. A minute has the last of its seconds' states in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Not recorded: the daemon did not run, or the series was not there.
@@ -63,13 +63,13 @@ impl State {
 pub struct Sample {
     /// The state.
     pub state: State,
-    /// Bits a second sent, the datagrams' headers excluded.
+    /// Send rate, bit/s, without the headers of datagrams.
     pub send_bps: f32,
-    /// Bits a second received.
+    /// Receive rate, bit/s.
     pub receive_bps: f32,
     /// Smoothed round-trip time, in units of 0.1 ms.
     rtt: Option<u16>,
-    /// Smoothed round-trip time less its minimum, in the same unit.
+    /// Smoothed round-trip time minus its minimum, in the same unit.
     queue: Option<u16>,
     /// Lost share of the packets sent, in units of 1/65535.
     loss: u16,
@@ -114,7 +114,7 @@ impl Sample {
         self.state != State::Absent
     }
 
-    /// The samples as one: mean rates, round-trip time and loss, the greatest queueing delay, the state that prevails.
+    /// Merges samples: mean rates, round-trip time and loss, the largest queueing delay, and the prevailing state.
     #[must_use]
     pub fn merge(samples: impl IntoIterator<Item = Self>) -> Self {
         let present: Vec<Self> = samples.into_iter().filter(Self::is_present).collect();
@@ -149,7 +149,7 @@ impl Sample {
         bytes
     }
 
-    /// The sample of [`Sample::encode`]; `None` if a value is none that it writes.
+    /// The sample of [`Sample::encode`]; `None` if it has a value that `encode` never writes.
     #[must_use]
     pub fn decode(bytes: &[u8; LEN]) -> Option<Self> {
         let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);

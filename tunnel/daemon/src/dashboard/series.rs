@@ -1,21 +1,22 @@
-//! The series of a history: the tunnel, each peer if there are several, each path, and each flow class; and their samples
-//! from two statuses.
+//! The series of a history (the tunnel, each peer if there are several, each path, and each flow class), and their
+//! samples from two statuses.
 
 use super::sample::{Sample, State};
 use crate::status::{ClassTraffic, PathState, PathStatus, PeerStatus, TunnelStatus};
 use serde::{Deserialize, Serialize};
 
-/// The most series that are recorded. A tunnel with more has its first ones; what disappeared longest ago makes room.
+/// Maximum number of recorded series. Of a tunnel with more, the first ones are recorded; series that disappeared
+/// longest ago make room for new ones.
 pub const MAX_SERIES: usize = 32;
 
-/// What a series is of. The tunnel as a whole has neither.
+/// The subject of a series. For the tunnel as a whole all fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// The peer's public key, or its first inner network in `mpt` mode.
     pub peer: Option<String>,
     /// The path's name.
     pub path: Option<String>,
-    /// The flow class's name, `real-time` or `bulk`: what this end sends of it to all peers.
+    /// The flow class's name, `real-time` or `bulk`. The series covers this end's packets of the class to all peers.
     #[serde(default)]
     pub class: Option<String>,
 }
@@ -28,7 +29,7 @@ pub(super) struct Counters {
     received_bytes: u64,
     sent_packets: u64,
     lost_packets: u64,
-    /// Of a flow class: the sum of its packets' waits in the ingress queue.
+    /// For a flow class: the sum of its packets' waits in the ingress queue, ms.
     wait_ms: f64,
 }
 
@@ -43,12 +44,12 @@ pub(super) struct Reading {
     min_rtt_ms: Option<f64>,
 }
 
-/// A path that sent fewer packets since the earlier status is idle: its latest probe tells more than the smoothed
-/// round-trip time, which data alone updates.
+/// A path that sent fewer packets since the earlier status is idle. Its latest probe is then more accurate than the
+/// smoothed round-trip time, which only data updates.
 const MIN_DATA_PACKETS: u64 = 10;
 
 impl Reading {
-    /// The sample since earlier counters of the same series. Those of a path that was made anew began again at 0.
+    /// The sample since earlier counters of the same series. The counters of a path that was created again start at 0.
     pub(super) fn since(&self, previous: Option<&Counters>) -> Sample {
         let now = &self.counters;
         let previous = previous.copied().unwrap_or(*now);
@@ -86,7 +87,7 @@ pub(super) fn readings(status: &TunnelStatus) -> Vec<Reading> {
     readings
 }
 
-/// The flow classes, once something was sent of the real-time one.
+/// The flow classes, once a packet of the real-time class was sent.
 fn class_readings(status: &TunnelStatus) -> Vec<Reading> {
     let realtime = status.peers.iter().filter_map(|peer| Some(peer.realtime.as_ref()?.traffic));
     if realtime.clone().next().is_none() {
@@ -108,7 +109,7 @@ fn class_reading(name: &str, peers: impl Iterator<Item = ClassTraffic>, status: 
     Reading { key, counters, state: State::Up, srtt_ms: None, probe_rtt_ms: None, min_rtt_ms: None }
 }
 
-/// The name by which a history knows a peer.
+/// The name of a peer in a history.
 pub(super) fn peer_name(peer: &PeerStatus) -> String {
     peer.public_key.clone().or_else(|| peer.allowed_ips.first().cloned()).unwrap_or_default()
 }
@@ -135,7 +136,7 @@ fn path_counters(path: &PathStatus, uptime_s: f64) -> Counters {
     }
 }
 
-/// Paths together: their counters' sums, the least round-trip time, and the best state.
+/// Combines paths: the sums of their counters, the smallest round-trip time, and the best state.
 fn sum(key: SeriesKey, paths: &[&PathStatus], uptime_s: f64) -> Reading {
     let counters = paths.iter().map(|path| path_counters(path, uptime_s)).fold(
         Counters { uptime_s, ..Counters::default() },

@@ -23,10 +23,10 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// Messages that a slow reader of the stream may be behind; beyond them it loses the oldest.
+/// Number of messages by which a slow reader of the stream may fall behind; beyond it the oldest are lost.
 const MAX_MESSAGES_BEHIND: usize = 64;
 
-/// The history of a tunnel and those who watch it.
+/// The history of a tunnel and the viewers of its stream.
 pub(crate) struct Dashboard {
     recorder: Mutex<Recorder>,
     messages: broadcast::Sender<Message>,
@@ -60,7 +60,7 @@ impl Dashboard {
         Self { recorder: Mutex::new(recorder), messages: broadcast::channel(MAX_MESSAGES_BEHIND).0 }
     }
 
-    /// Records a status, and sends its samples to those who watch.
+    /// Records a status, and sends its samples to the viewers.
     ///
     /// # Errors
     /// The history was not written to its file.
@@ -73,18 +73,18 @@ impl Dashboard {
         written
     }
 
-    /// Sends an event to those who watch.
+    /// Sends an event to the viewers.
     pub(crate) fn send_event(&self, event: &TunnelEvent) {
         self.send("event", event);
     }
 
     fn send(&self, name: &'static str, value: &impl Serialize) {
         let text = serde_json::to_string(value).unwrap_or_default();
-        // Nobody may be left.
+        // There may be no viewers left.
         let _ = self.messages.send(Message(name, text.into()));
     }
 
-    /// Writes what is not yet written, at the end.
+    /// Writes the rest of the history, at the end.
     ///
     /// # Errors
     /// As [`Dashboard::record`].
@@ -118,20 +118,20 @@ pub(crate) fn read_routes(dashboard: &Arc<Dashboard>, rest: Router) -> Router {
     rest.merge(routes.with_state(Arc::clone(dashboard)))
 }
 
-/// As [`read_routes`], and the page, for people with a browser.
+/// As [`read_routes`], with the page for browsers.
 pub(crate) fn page_routes(dashboard: &Arc<Dashboard>, rest: Router) -> Router {
     read_routes(dashboard, rest).route("/", get(page))
 }
 
-/// Serves `routes` to those whom `access` allows. Nothing else serves HTTP: a listener has its access rules and its bounds
-/// from here.
+/// Serves `routes` to the clients that `access` allows. This is the only place that serves HTTP, so that every listener
+/// has access rules and limits.
 pub(crate) async fn serve<L: Accept>(listener: GuardedListener<L>, access: Access, routes: Router) {
     let routes = routes.layer(from_fn_with_state(access, guard));
-    // It never ends.
+    // `serve` never returns.
     let _ = axum::serve(listener, routes.into_make_service_with_connect_info::<ConnectionPlace>()).await;
 }
 
-/// Refuses what `access` does not allow, and sets the headers that keep pages of other sites out.
+/// Refuses requests that `access` does not allow, and sets the headers that keep out pages of other sites.
 async fn guard(
     State(access): State<Access>,
     ConnectInfo(place): ConnectInfo<ConnectionPlace>,
@@ -163,7 +163,8 @@ async fn guard(
     response
 }
 
-/// The page; its style and its script are in it, and the only ones that a browser may use, by a number drawn each time.
+/// The page with its style and script inline. A random number per response makes them the only ones that a browser
+/// uses.
 async fn page() -> Response {
     let nonce = format!("{:032x}", u128::from_le_bytes(nonce_bytes()));
     let text = include_str!("page/index.html")

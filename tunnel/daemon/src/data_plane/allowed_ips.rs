@@ -1,6 +1,6 @@
-//! Cryptokey routing, as in WireGuard: the peer that an inner address belongs to, by the longest prefix of all allowed
-//! IPs. Looked up for the destination of packets sent and for the source of packets received, so that no peer can use
-//! another's addresses. In `mpt` mode, which has one peer, the source alone.
+//! Cryptokey routing, as in WireGuard: finds the peer of an inner address, by the longest prefix of all allowed IPs. It
+//! is looked up for the destination of sent packets and for the source of received ones, so that no peer can use
+//! another's addresses. In `mpt` mode, which has one peer, only the source is looked up.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ struct Prefixes<T> {
 pub(super) struct AllowedIps<T>(Vec<Prefixes<T>>);
 
 impl<T: Copy> AllowedIps<T> {
-    /// A table of (network, peer). Of two equal networks the first counts.
+    /// A table of (network, peer) pairs. Of two equal networks the first counts.
     pub(super) fn new(networks: impl Iterator<Item = (IpNet, T)>) -> Self {
         let mut networks: Vec<_> = networks.map(|(network, peer)| (key(network), peer)).collect();
         networks.sort_by_key(|((is_v6, mask, bits), _)| (std::cmp::Reverse(*mask), *is_v6, *bits));
@@ -51,7 +51,7 @@ fn bits(address: IpAddr) -> (bool, u128) {
     }
 }
 
-/// Whether a network is of IPv6, its mask, and its bits.
+/// Whether a network is IPv6, its mask, and its bits.
 fn key(network: IpNet) -> (bool, u128, u128) {
     let (is_v6, bits) = bits(network.addr());
     let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix_len())).unwrap_or(0);

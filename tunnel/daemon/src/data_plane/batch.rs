@@ -8,7 +8,8 @@ pub(super) const MAX_BYTES: usize = 65_507;
 const CAPACITY: usize = 1 << 16;
 /// Maximum number of datagrams of one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
 pub(super) const MAX_SEGMENTS: usize = 64;
-/// Maximum padding of a datagram, bytes. A packet's fragments are equal; the last is shorter by less than their number.
+/// Maximum padding of a datagram, bytes. A packet's fragments have equal lengths, except that the last one is shorter
+/// by less than the number of fragments.
 const MAX_PADDING: usize = 64;
 
 /// Datagrams of equal size, destination and TOS. The last one may be shorter.
@@ -76,7 +77,7 @@ impl TransmitBatch {
         &self.bytes[..self.len]
     }
 
-    /// Bytes of each datagram but the last (`gso_size`).
+    /// Bytes of each datagram except the last (`gso_size`).
     pub(super) fn segment_size(&self) -> usize {
         self.segment_size
     }

@@ -1,9 +1,9 @@
 //! Pooled buffers, and reference-counted slices of them.
 //!
 //! A [`BufferMut`] has one owner, who may write: the kernel reads packets into it, ciphers decrypt in it. Frozen, it is
-//! read through [`BufferSlice`]s. The last of them returns the buffer to its pool, never to the allocator: after the
-//! start no packet costs an allocation. There are two size classes, so that a small packet does not pin 64 KiB. Each
-//! class is bounded: if no buffer is free and the bound is reached, a packet is dropped.
+//! read through [`BufferSlice`]s. Dropping the last slice returns the buffer to its pool, never to the allocator: after
+//! the start no packet costs an allocation. There are two size classes, so that a small packet does not pin 64 KiB.
+//! Each class is bounded: if no buffer is free and the bound is reached, a packet is dropped.
 
 use super::report::BufferReport;
 use std::cell::RefCell;
@@ -16,8 +16,8 @@ pub(super) const LARGE_BUFFER_BYTES: usize = 66 * 1024;
 /// The bytes of a small buffer.
 pub(super) const SMALL_BUFFER_BYTES: usize = 2 * 1024;
 
-/// Bytes charged for a buffer besides its own: the reference counts, what the allocator adds, and the place of its slice
-/// in a queue.
+/// Bytes charged for a buffer in addition to its own: the reference counts, the allocator's overhead, and the place of
+/// its slice in a queue.
 pub(super) const OVERHEAD_BYTES: u64 = 256;
 
 /// A size class.
@@ -38,7 +38,7 @@ struct FreeList {
 struct Buffer {
     bytes: Box<[u8]>,
     class: SizeClass,
-    /// Whether it was made by a pool.
+    /// Whether it belongs to a pool.
     is_pooled: bool,
     free_list: Weak<FreeList>,
 }
@@ -83,8 +83,8 @@ impl Pool {
         }))
     }
 
-    /// Freezes the first `len` bytes of `buffer`, which is replaced by a free buffer of its class. What fits a small
-    /// buffer is copied into one, and `buffer` stays.
+    /// Freezes the first `len` bytes of `buffer`, which is replaced by a free buffer of its class. Bytes that fit a
+    /// small buffer are copied into one, and `buffer` stays.
     ///
     /// `None`, and the bytes are dropped, if no buffer is free.
     pub(super) fn freeze(&mut self, buffer: &mut BufferMut, len: usize) -> Option<BufferSlice> {
@@ -111,7 +111,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A counted reference; the last one returns the buffer to its pool. `None` only while it is dropped.
+/// A counted reference; the last one returns the buffer to its pool. `None` only during the drop.
 #[derive(Clone)]
 struct BufferRef(Option<Rc<Buffer>>);
 
@@ -212,12 +212,12 @@ impl BufferSlice {
 }
 
 impl BufferSlice {
-    /// Memory that it keeps in use, bytes.
+    /// Memory that the slice keeps in use, bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.buffer.buffer().bytes.len() as u64 + OVERHEAD_BYTES
     }
 
-    /// Copies the bytes out of their buffer, unless they are all of it and it is of no pool.
+    /// Copies the bytes out of their buffer, unless they fill it and it belongs to no pool.
     pub(super) fn detach(&mut self) {
         let buffer = self.buffer.buffer();
         if buffer.is_pooled || buffer.bytes.len() != self.len() {

@@ -22,7 +22,7 @@ pub enum Command {
         device: String,
         /// The change.
         event: LinkEvent,
-        /// Called when the sockets have followed it: they are opened in the order of the threads.
+        /// Called after the sockets have followed the change: they are opened in the order of the threads.
         next: Option<Box<dyn FnOnce() + Send>>,
     },
     /// In `mpt` mode, accept packets of these inner networks from the peer. The closure is called when it is done.
@@ -98,7 +98,7 @@ impl CommandSender {
 impl CommandReceiver {
     /// All commands that are queued. Clears the eventfd.
     pub(super) fn drain(&self) -> TryIter<'_, Command> {
-        // An eventfd that is not readable is no error: the queue is read all the same.
+        // An eventfd that is not readable is not an error: the queue is read in any case.
         let _ = self.wakeup.read();
         self.commands.try_iter()
     }

@@ -21,7 +21,7 @@ pub struct DataPlaneConfig {
     pub sockets: Vec<SocketConfig>,
     /// The protocol.
     pub engine: EngineConfig,
-    /// Where events of peers and paths go.
+    /// The channel for events of peers and paths.
     pub events: EventSender,
 }
 
@@ -47,7 +47,7 @@ pub struct SocketConfig {
     pub bind: SocketAddr,
     /// Whether UDP GSO is tried. Without it the send buffer has Linux's default size.
     pub offload: bool,
-    /// Whether each data thread has a socket at this address; the kernel chooses by the datagram's session.
+    /// Whether each data thread has a socket at this address. The kernel then chooses by the datagram's session.
     pub shares_port: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct OtherPeerConfig {
     pub thread: u8,
     /// The public key.
     pub public_key: PublicKey,
-    /// Inner networks routed to it, and accepted from it only.
+    /// Inner networks: packets to them are routed to this peer, and packets from them are accepted from this peer only.
     pub allowed_ips: Vec<IpNet>,
 }
 
@@ -94,11 +94,12 @@ pub struct RopewalkConfig {
     pub peers: Vec<PeerConfig>,
     /// The peers of the other data threads.
     pub other_peers: Vec<OtherPeerConfig>,
-    /// What marks packets of the real-time class; `None` without that class.
+    /// The rules that mark packets as real-time; `None` without that class.
     pub realtime: Option<RealtimeRules>,
     /// The relay; `None` if connections are not relayed.
     pub relay: Option<RelayOptions>,
-    /// The first time that handshakes may carry, nanoseconds since 1970: later than all that were sent before the start.
+    /// The first time that handshakes may carry, nanoseconds since 1970: later than all times that were sent before the
+    /// start.
     pub earliest_handshake: u64,
 }
 
@@ -109,13 +110,14 @@ pub struct PeerConfig {
     pub public_key: PublicKey,
     /// The name in events.
     pub name: Option<String>,
-    /// The secret shared beside the keys.
+    /// The shared secret in addition to the key pairs.
     pub preshared_key: Option<PresharedKey>,
     /// Inner networks routed to this peer, and accepted from it.
     pub allowed_ips: Vec<IpNet>,
     /// The order among several servers with the same allowed IPs, the smallest first.
     pub priority: Option<u32>,
-    /// The configured paths. Datagrams of the peer open others: a server need not list its clients' paths.
+    /// The configured paths. Datagrams of the peer open others, so that a server does not have to list its clients'
+    /// paths.
     pub paths: Vec<PeerPathConfig>,
     /// The `[tunnel]` table.
     pub options: TunnelOptions,

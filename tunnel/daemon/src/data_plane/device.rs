@@ -3,7 +3,8 @@
 //! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP super-packets of up to 64
 //! KiB, and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no
 //! header and are never larger than the MTU. A super-packet that the kernel refuses with EINVAL is segmented. Some stable
-//! kernels refused valid ones: then a probe of our own is refused as well, and none of its protocol is written any more.
+//! kernels refuse valid ones: then a probe of our own is refused as well, and super-packets of that protocol are no
+//! longer written.
 
 use super::config::{DeviceConfig, Error};
 use super::report::DeviceReport;
@@ -61,7 +62,7 @@ impl Device {
         let to_error = |error| Error::new(format!("TUN device {}", config.name), error);
         let (tun, has_header) = match config.offload.then(|| build(true)) {
             Some(Ok(tun)) => (tun, true),
-            // Privileges are missing or the name is taken: the same without offload.
+            // If privileges are missing or the name is in use, this fails as well.
             _ => (build(false).map_err(to_error)?, false),
         };
         let mut queues = vec![tun];
@@ -148,7 +149,7 @@ impl Device {
         }
     }
 
-    /// Finds out whether the kernel refuses every super-packet like `refused`, or this one alone.
+    /// Finds out whether the kernel refuses every super-packet like `refused`, or only this one.
     fn probe(&mut self, refused: &[u8]) {
         let Ok((VirtioNetHeader { gso: Some(gso), .. }, _)) = VirtioNetHeader::parse(refused) else { return };
         let is_tcp = gso.gso_type != GsoType::UdpL4;

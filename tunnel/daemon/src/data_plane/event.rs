@@ -1,7 +1,7 @@
-//! What happens to peers and paths, told to the control thread when it happens.
+//! Events of peers and paths, which are sent to the control thread as they happen.
 //!
-//! A data thread sends typed values with the time at which it saw them; the control thread makes words of them. A peer can
-//! cause any number of them, so each has a budget: a queue that nobody reads holds a bounded number of events.
+//! A data thread sends typed values with their time; the control thread turns them into text. A peer can cause any
+//! number of events, so each peer has a budget: a queue that is not read holds a bounded number of events.
 
 use ipnet::IpNet;
 use machine::MAX_PATHS;
@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use units::{Instant, Span};
 
-/// The events that a peer may cause at once: all paths come, go and come back twice.
+/// The number of events that a peer may cause at once: all paths come up, go down and come up again twice.
 const BURST: u32 = 6 * MAX_PATHS as u32;
 /// After them, one in this time.
 const EVENT_INTERVAL: Span = Span::from_millis(250);
@@ -28,13 +28,13 @@ pub struct TunnelEvent {
 /// What happened in the data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// To a peer.
+    /// A change of a peer.
     Peer(PeerName, PeerChange),
     /// A handshake was refused.
     Refused(Refusal),
 }
 
-/// Which peer.
+/// The identity of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerName {
     /// The public key; `None` in `mpt` mode.
@@ -67,7 +67,7 @@ pub enum PeerChange {
     Path(PathName, PathChange),
 }
 
-/// Which path of a peer.
+/// The identity of a path of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathName {
     /// The name.
@@ -78,7 +78,8 @@ pub struct PathName {
     pub remote: Option<SocketAddr>,
     /// The device that it is bound to.
     pub interface: Option<String>,
-    /// The address that it is bound to; of one that the peer opened, the address of this host that the peer sends to.
+    /// The address that it is bound to; for a path that the peer opened, the address of this host that the peer sends
+    /// to.
     pub source: Option<IpAddr>,
 }
 
@@ -93,15 +94,15 @@ pub enum PathChange {
     Removed,
     /// It has another endpoint or socket now, and is validated again.
     Replaced,
-    /// It works. The round trip of the probe, if it was measured.
+    /// It works. The RTT of the probe, if it was measured.
     Up(Option<Span>),
     /// It stopped working.
     Down,
-    /// It moved here from this address of the peer.
+    /// It moved to its present address from this address of the peer.
     Moved(Option<SocketAddr>),
 }
 
-/// Why a handshake was refused, if somebody's configuration mends it.
+/// Why a handshake was refused, for reasons that a change of the configuration can fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// No peer has the public key.
@@ -132,7 +133,7 @@ impl EventSender {
     /// Sends an event that happens now.
     pub(super) fn send(&self, change: Change) {
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64);
-        // At the end of the tunnel nobody listens any more.
+        // At the end of the tunnel the receiver is gone.
         let _ = self.0.send(TunnelEvent { unix_ms, change });
     }
 }

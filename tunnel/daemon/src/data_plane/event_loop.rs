@@ -1,10 +1,10 @@
 //! The event loop: waits for the TUN device, the sockets, the timer and commands, and passes what is ready to the
 //! engine.
 //!
-//! Level-triggered epoll. In each iteration every ready descriptor gets the same small budget of super-packets, so that
-//! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd
-//! with nanoseconds, set only before the loop sleeps and if the deadline has become earlier: an early expiry is harmless.
-//! While packets come one by one and often, the loop waits a little between two iterations
+//! The loop uses level-triggered epoll. In each iteration every ready descriptor gets the same small budget of
+//! super-packets, so that no direction or path starves another; then the engine sends the gathered datagrams. The timer
+//! is a timerfd with nanoseconds. It is set only before the loop sleeps, and only if the deadline has become earlier:
+//! an early expiry is harmless. While packets arrive one by one and often, the loop pauses between two iterations
 //! ([`Coalescing`]).
 
 use super::buffer::{BufferMut, Pool, SizeClass};
@@ -31,8 +31,9 @@ use units::{Instant, Span};
 const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
-/// Bounds of the buffer pools for each peer: 256 MiB and 264 MiB, so that the ingress queue and the fragments in flight of
-/// one peer, which are charged 256 MiB at most, never take what others need. Pages that no packet reached are not resident.
+/// Bounds of the buffer pools for each peer: 256 MiB and 264 MiB. The ingress queue and the fragments in flight of one
+/// peer are charged at most 256 MiB, so that they never take buffers that others need. Pages that no packet has used
+/// are not resident.
 const SMALL_BUFFERS: usize = 128 * 1024;
 const LARGE_BUFFERS: usize = 4096;
 
@@ -48,9 +49,9 @@ pub(super) trait Engine {
     fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize);
     /// Datagrams were received from a socket into `io.read_buffer`.
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams);
-    /// Another data thread has received this for this one.
+    /// Another data thread has handed over `item` to this one.
     fn on_handed_over(&mut self, _io: &mut Io, _now: Instant, _item: HandOver) {}
-    /// An iteration of the loop ends: sends what was gathered.
+    /// An iteration of the loop ends: sends the gathered datagrams.
     fn flush(&mut self, io: &mut Io, now: Instant);
     /// A socket is writable again.
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize);
@@ -100,7 +101,7 @@ pub(super) struct Io {
     pub(super) pool: Pool,
     /// The buffer of the next read from the device or a socket.
     pub(super) read_buffer: BufferMut,
-    /// Where events of peers and paths go.
+    /// The channel for events of peers and paths.
     pub(super) events: EventSender,
 }
 
@@ -113,7 +114,7 @@ impl Io {
 }
 
 impl Io {
-    /// Raises the bounds of the buffer pools to those for so many peers.
+    /// Raises the bounds of the buffer pools to those for this number of peers.
     pub(super) fn reserve(&mut self, peers: usize) {
         self.pool.grow(peers.max(1) * SMALL_BUFFERS, peers.max(1) * LARGE_BUFFERS);
     }
@@ -225,8 +226,8 @@ impl EventLoop {
         }
     }
 
-    /// Waits for events until `deadline`. The timer is set only if there are none yet: setting it costs more than
-    /// asking.
+    /// Waits for events until `deadline`. The timer is set only if there are no events yet: setting it costs more than
+    /// a call of epoll.
     fn wait(&mut self, events: &mut [EpollEvent], deadline: Instant) -> Result<usize, Errno> {
         let event_count = self.epoll.wait(events, EpollTimeout::ZERO)?;
         if event_count > 0 || self.now() >= deadline {
@@ -253,11 +254,11 @@ impl EventLoop {
 
     fn disarm(&mut self) {
         self.next_expiry = Instant::NEVER;
-        // Reading clears the expiry. The timer may have been set again meanwhile.
+        // Reading clears the expiry. The timer may have been set again since.
         let _ = self.timer.wait();
     }
 
-    /// Updates the interest list: open sockets, for writing too if datagrams wait. The kernel removes closed
+    /// Updates the interest list: open sockets, also for writing if datagrams wait. The kernel removes closed
     /// descriptors by itself.
     fn update_interest(&mut self, io: &mut Io, engine: &dyn Engine) -> Result<(), Errno> {
         for (index, socket) in io.sockets.iter_mut().enumerate() {
@@ -296,7 +297,7 @@ fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<usi
     Ok(BUDGET)
 }
 
-/// Sends what waits and reads from a socket; returns the number of reads.
+/// Sends waiting datagrams and reads from a socket; returns the number of reads.
 fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flags: EpollFlags) -> usize {
     if flags.contains(EpollFlags::EPOLLOUT) {
         engine.on_writable(io, now, socket);

@@ -1,8 +1,8 @@
 //! The data plane: a thread, or several (`threads`), that move packets between a TUN device and one UDP socket for each uplink.
 //!
-//! [`DataPlane::open`] opens what needs privileges (device, sockets), [`DataPlane::run`] loops until [`Command::Stop`].
-//! The control thread sends commands through a [`CommandSender`], and gets what happens through an [`EventReceiver`]; nothing is
-//! shared, and no lock is held.
+//! [`DataPlane::open`] opens the device and the sockets, which needs privileges; [`DataPlane::run`] loops until
+//! [`Command::Stop`]. The control thread sends commands through a [`CommandSender`], and gets events through an
+//! [`EventReceiver`]; nothing is shared, and no lock is held.
 //!
 //! Packets live in pooled, reference-counted buffers (`buffer`). The device (`device`) and the sockets (`socket`) move
 //! super-packets, which segmentation offload leaves whole. Datagrams leave in batches (`batch`), one system call each,

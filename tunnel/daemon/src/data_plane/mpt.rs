@@ -2,8 +2,8 @@
 //!
 //! A super-packet from the device is segmented; each packet gets a sequence number and a path from the sender, and
 //! joins that path's batch. A received datagram must come from its path's peer; its packet passes the receiver, must have
-//! a source that the peer may use, and is coalesced into super-packets again. On the wire everything is as `mptsrv` expects it: no key, no checksum, no
-//! duplicates, the DSCP alone in the outer header (its ECN field would be lost).
+//! a source that the peer may use, and is coalesced into super-packets again. Datagrams are as `mptsrv` expects them:
+//! no key, no checksum, no duplicates, and only the DSCP in the outer header (its ECN field would be lost).
 
 use super::address::PathAddress;
 use super::allowed_ips::AllowedIps;
@@ -36,7 +36,7 @@ struct MptPath {
     queue: TransmitQueue,
     report: MptPathReport,
     name: PathName,
-    /// Whether it was told to be up; `None` before it was told of.
+    /// Whether it was reported as up; `None` before the first report.
     told: Option<bool>,
 }
 
@@ -105,7 +105,7 @@ impl MptEngine {
         })
     }
 
-    /// Tells which paths have come or gone.
+    /// Reports the paths that came up or went down.
     fn tell(&mut self, events: &EventSender) {
         for (path, id) in self.paths.iter_mut().zip((0..).map(PathId)) {
             let up = self.sender.status(id).up;
@@ -287,7 +287,7 @@ impl Engine for MptEngine {
         self.paths.iter().any(|path| path.socket == socket && path.queue.is_blocked())
     }
 
-    /// As MPT's own program: pauses would cost flows with small windows most of their rate.
+    /// No pauses, as in MPT's own program: they would cost flows with small windows most of their rate.
     fn coalesces_wake_ups(&self) -> bool {
         false
     }

@@ -1,12 +1,12 @@
-//! The batch of packets that are to be written to the TUN device. Consecutive packets of one flow are merged into
-//! super-packets, as GRO does, so that the host's network stack handles them at once.
+//! The batch of packets to be written to the TUN device. Consecutive packets of one flow are merged into super-packets,
+//! as GRO does, so that the host's network stack handles them at once.
 
 use super::buffer::BufferSlice;
 use super::device::{Device, WriteOutcome};
 use std::io::IoSlice;
 use wire::coalesce::{Coalescer, MAX_PACKETS};
 
-/// Maximum number of packets gathered before they are written; longer runs are cut here.
+/// Maximum number of packets gathered before they are written.
 const MAX_GATHERED: usize = 4 * MAX_PACKETS;
 
 /// Packets gathered for the device.

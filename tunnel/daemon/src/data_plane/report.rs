@@ -24,7 +24,7 @@ pub struct Report {
     pub dropped: seal::DropCounters,
     /// The buffer pool.
     pub buffers: BufferReport,
-    /// Packets and datagrams that were dropped because another data thread, whose they are, had too many to take.
+    /// Packets and datagrams that were dropped because the queue of the data thread that they belong to was full.
     pub not_handed_over: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct MptReport {
     pub no_path_packets: u64,
     /// Received packets whose source is not in the peer's allowed IPs.
     pub unallowed_source: u64,
-    /// Received packets that are not IP, or are shorter than their headers say.
+    /// Received packets that are not IP, or are shorter than their headers state.
     pub malformed: u64,
 }
 
@@ -152,7 +152,7 @@ pub struct MptPathReport {
     pub sent: Traffic,
     /// Inner packets received.
     pub received: Traffic,
-    /// Times that the path went down.
+    /// Number of times that the path went down.
     pub failures: u64,
 }
 
@@ -167,13 +167,13 @@ pub struct PeerReport {
     pub status: Option<EndpointStatus>,
     /// The addresses of its paths.
     pub addresses: Vec<AddressReport>,
-    /// Whether it carries the packets of its networks, if others could: it is one of several servers.
+    /// Whether it carries the packets of its networks, if it is one of several servers; otherwise `None`.
     pub active: Option<bool>,
     /// Packets to this peer dropped because there was no session.
     pub no_session: u64,
     /// Packets whose source is not in the peer's allowed IPs.
     pub unallowed_source: u64,
-    /// How many of them came from the latest such addresses.
+    /// The number of them from each of the latest such addresses.
     pub unallowed_sources: Vec<(IpAddr, u64)>,
     /// Packets that could not be reassembled, or were malformed.
     pub incomplete: u64,
@@ -188,9 +188,9 @@ pub struct RelayReport {
     pub peer_relays: bool,
     /// Whether the kernel translates the packets of relayed connections; otherwise the daemon does.
     pub kernel_translation: bool,
-    /// Present connections.
+    /// Current number of connections.
     pub connections: u64,
-    /// Memory that bytes of connections use, bytes.
+    /// Memory used by the connections' data, bytes.
     pub held_bytes: u64,
     /// Counters since the start.
     pub counters: RelayCounters,

@@ -1,9 +1,9 @@
 //! A non-blocking UDP socket of an uplink, bound to its interface and address, with segmentation offload both ways.
 //!
-//! Sending hands the kernel up to 64 equal datagrams in one call (`UDP_SEGMENT`); receiving gets what the kernel has
-//! coalesced (`UDP_GRO`), up to 64 KiB. The kernel coalesces only datagrams with the same TOS byte, so ECN marks are
-//! exact. One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of its control
-//! buffers between calls, which would lose ECN marks silently.
+//! Sending hands the kernel up to 64 equal datagrams in one call (`UDP_SEGMENT`); receiving gets up to 64 KiB of
+//! datagrams that the kernel has coalesced (`UDP_GRO`). The kernel coalesces only datagrams with the same TOS byte, so
+//! ECN marks are exact. One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of
+//! its control buffers between calls, which would lose ECN marks silently.
 //!
 //! The don't-fragment bit is always set and the kernel's path MTU cache is ignored (`IP_PMTUDISC_PROBE`): path MTU
 //! discovery belongs to `machine`.
@@ -45,7 +45,7 @@ sockopt_impl!(
 pub(super) struct ReceivedDatagrams {
     /// Bytes of all datagrams together.
     pub(super) len: usize,
-    /// Bytes of each datagram but the last (`gso_size`).
+    /// Bytes of each datagram except the last (`gso_size`).
     pub(super) segment_size: usize,
     /// The TOS or traffic class byte of all of them.
     pub(super) tos: u8,
@@ -62,7 +62,7 @@ pub(super) enum SendOutcome {
     Blocked(usize),
     /// A datagram exceeds the interface's MTU and was dropped. The others are sent.
     TooBig,
-    /// There is no interface, address or route any more. The batch was dropped.
+    /// The interface, address or route no longer exists. The batch was dropped.
     Unreachable,
 }
 
@@ -247,7 +247,7 @@ impl Socket {
         result
     }
 
-    /// Counts datagrams that `errno` dropped.
+    /// Counts datagrams that were dropped because of `errno`.
     fn on_send_error(&mut self, errno: Errno, datagrams: usize) -> SendOutcome {
         let datagrams = datagrams as u64;
         match errno {
@@ -315,7 +315,7 @@ fn set_options(raw: &RawSocket, is_v6: bool, large_send_buffer: bool) -> Result<
         setsockopt(raw, sockopt::IpRecvTos, &true)?;
         setsockopt(raw, sockopt::Ipv4PacketInfo, &true)?;
     }
-    // Beyond the system's limit with CAP_NET_ADMIN, up to it without.
+    // With CAP_NET_ADMIN the system's limit does not apply.
     if setsockopt(raw, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         setsockopt(raw, sockopt::RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }

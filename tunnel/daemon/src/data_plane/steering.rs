@@ -29,9 +29,9 @@ const MESSAGE_TYPE: u32 = 4;
 const INITIATION: u32 = 1;
 const HANDSHAKE_INDEX: u32 = 9;
 
-/// Returns the four upper bits of the receiver's session index; 0 for initiations, and for what is no datagram of the
-/// protocol. A datagram that is too short gives 0 as well (a load beyond its end). A number without a socket leaves the
-/// choice to the kernel.
+/// Returns the four upper bits of the receiver's session index; 0 for initiations, and for datagrams of other
+/// protocols. A datagram that is too short gives 0 as well (a load beyond its end). A number without a socket leaves
+/// the choice to the kernel.
 static PROGRAM: [sock_filter; 11] = [
     instruction(LOAD_BYTE, 0, 0, 0),
     instruction(JUMP_IF_EQUAL, 5, 0, SEALED),
@@ -119,7 +119,7 @@ mod tests {
                 assert_eq!(seal::owner(&initiation), None);
                 expected[0].push(initiation);
             }
-            // What is no datagram of the protocol, or is cut off, comes to the first.
+            // Datagrams of other protocols, and truncated ones, go to the first socket.
             expected[0].extend([vec![0x45; 40], vec![0x30, 0, 0x88], vec![0], vec![0, 0, 0x88, 0xb6, 2]]);
             for (thread, datagrams) in expected.iter_mut().enumerate() {
                 for datagram in &*datagrams {

@@ -2,10 +2,11 @@
 //! (`SO_REUSEPORT`), and its own queue of the TUN device. Nothing is shared, and no lock is held.
 //!
 //! The kernel brings a datagram to the thread of its session: session indices begin with the thread's number, which a
-//! classic BPF program at the sockets reads ([`steering`](super::steering)). An inner packet comes from the queue by
-//! which the last packet of its flow was written (the TUN driver keeps that, `tun_flow_update`), or from one by hash.
-//! What came to another thread is handed over by a bounded channel: initiations, which name no session and are admitted
-//! by the first thread, the first packets of flows, and what the kernel brings elsewhere while sockets are replaced.
+//! classic BPF program at the sockets reads ([`steering`](super::steering)). An inner packet comes from the queue to
+//! which the last packet of its flow was written (the TUN driver remembers it, `tun_flow_update`), or from one chosen
+//! by hash. Packets and datagrams that reach another thread are handed over by a bounded channel: initiations, which
+//! name no session and are admitted by the first thread; the first packets of flows; and datagrams that the kernel
+//! delivers elsewhere while sockets are replaced.
 
 use super::address::PathAddress;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -18,10 +19,10 @@ use std::time::Duration;
 
 /// Maximum number of threads: a session index has four bits for them.
 pub const MAX_THREADS: usize = 16;
-/// Maximum number of packets and datagrams on their way to a thread, beyond which they are dropped.
+/// Maximum number of packets and datagrams queued for a thread; further ones are dropped.
 const CAPACITY: usize = 1024;
 
-/// What a thread has received for another one.
+/// A packet or datagram that a thread has received for another one.
 #[derive(Debug)]
 pub(super) enum HandOver {
     /// A packet or super-packet, as the device gave it.
@@ -52,7 +53,7 @@ struct HandOverSender {
 pub(super) struct OtherThreads {
     pub(super) own: u8,
     senders: Vec<HandOverSender>,
-    /// What was dropped because a channel was full, or its thread had ended.
+    /// The number of items dropped because a channel was full, or its thread had ended.
     pub(super) dropped: u64,
 }
 
@@ -73,7 +74,7 @@ impl OtherThreads {
     }
 }
 
-/// What other threads have handed over.
+/// The items that other threads have handed over.
 #[derive(Debug)]
 pub(super) struct Inbox {
     queue: Receiver<HandOver>,
@@ -83,7 +84,7 @@ pub(super) struct Inbox {
 impl Inbox {
     /// All that is queued. Clears the eventfd.
     pub(super) fn drain(&self) -> TryIter<'_, HandOver> {
-        // An eventfd that is not readable is no error: the queue is read all the same.
+        // An eventfd that is not readable is not an error: the queue is read in any case.
         let _ = self.wakeup.read();
         self.queue.try_iter()
     }
@@ -105,7 +106,7 @@ pub struct ThreadLinks {
 }
 
 impl ThreadLinks {
-    /// The links of so many threads, each with all others.
+    /// The links of `count` threads, each with all others.
     ///
     /// # Errors
     /// No file descriptor is left.

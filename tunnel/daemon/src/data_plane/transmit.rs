@@ -1,6 +1,6 @@
 //! The transmit queue of a path: datagrams are added to the current batch, several batches are sent at once, and
-//! batches that a full socket refuses wait until it is writable. Beyond [`MAX_QUEUED`] batches they are dropped, as by
-//! a full device queue.
+//! batches that a full socket refuses wait until it is writable. Beyond [`MAX_QUEUED`] waiting batches, further ones
+//! are dropped, as by a full device queue.
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
@@ -16,7 +16,7 @@ const MAX_QUEUED: usize = 16;
 /// Maximum number of batches kept for any queue: 4 MiB.
 const MAX_FREE: usize = 64;
 
-/// Batches that no queue uses: one that is empty holds none, so that idle peers cost no memory.
+/// Batches that no queue uses. An empty queue holds no batch, so that idle peers cost no memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeBatches(Rc<RefCell<Vec<TransmitBatch>>>);
 

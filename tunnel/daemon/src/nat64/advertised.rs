@@ -1,5 +1,5 @@
-//! What routers advertise of NAT64 prefixes (PREF64, RFC 8781) and resolvers (RDNSS, RFC 8106): options that the kernel
-//! leaves to user space, and passes on to whoever listens (RTM_NEWNDUSEROPT).
+//! NAT64 prefixes (PREF64, RFC 8781) and resolvers (RDNSS, RFC 8106) from router advertisements: options that the
+//! kernel leaves to user space, and passes on to listeners (RTM_NEWNDUSEROPT).
 
 use super::Known;
 use super::prefix::Prefix;
@@ -18,10 +18,10 @@ const MESSAGE_BYTES: usize = 16;
 const AF_INET6: u8 = 10;
 const RDNSS: u8 = 25;
 const PREF64: u8 = 38;
-/// More than any message.
+/// Larger than any message.
 const BUFFER_BYTES: usize = 8192;
 
-/// Listens on a thread of its own until the process ends. Without it, the resolvers are left.
+/// Listens on a thread of its own until the process ends. If it fails, the resolvers remain as a source.
 ///
 /// # Errors
 /// The kernel's.
@@ -46,7 +46,7 @@ pub(crate) fn listen() -> io::Result<()> {
 /// A device's index, and options of neighbour discovery.
 type Options<'a> = (u32, &'a [u8]);
 
-/// Notes what messages tell.
+/// Stores the prefixes and resolvers of messages.
 fn note(mut bytes: &[u8]) {
     while let Some((message, rest)) = message(bytes) {
         if let Some((index, options)) = message
@@ -60,7 +60,7 @@ fn note(mut bytes: &[u8]) {
     }
 }
 
-/// The device's index and the options of the first message, if it has any, and the messages that follow.
+/// The device's index and the options of the first message, if it has any, and the remaining messages.
 fn message(bytes: &[u8]) -> Option<(Option<Options<'_>>, &[u8])> {
     let header = bytes.get(..HEADER_BYTES)?;
     let len = u32::from_ne_bytes(header[..4].try_into().ok()?) as usize;

@@ -1,4 +1,4 @@
-//! The question for `ipv4only.arpa` (RFC 7050), asked by a device of all resolvers of its network at once.
+//! The query for `ipv4only.arpa` (RFC 7050), sent on a device to all resolvers of its network at once.
 
 use super::prefix::Prefix;
 use seal::{Entropy, SystemEntropy};
@@ -18,7 +18,7 @@ const HEADER_BYTES: usize = 12;
 const AAAA_IN: [u8; 4] = [0, 28, 0, 1];
 /// `ipv4only.arpa`, as labels.
 const NAME: &[u8] = b"\x08ipv4only\x04arpa\x00";
-/// The most resolvers that are asked.
+/// Maximum number of resolvers that are queried.
 const MAX_RESOLVERS: usize = 8;
 
 /// The resolvers of a device's network: those that systemd knows, those that routers advertised, those of the host, and the
@@ -46,7 +46,7 @@ pub(super) fn resolvers(device: &str, advertised: &[Ipv6Addr], gateways: &[Ipv6A
     resolvers
 }
 
-/// The prefixes that a resolver tells: of the first that tells any.
+/// The prefixes from the first resolver that returns any.
 pub(super) fn prefixes(device: &str, resolvers: &[Ipv6Addr]) -> Vec<Prefix> {
     ask(device, resolvers).unwrap_or_default()
 }
@@ -71,7 +71,7 @@ fn ask(device: &str, resolvers: &[Ipv6Addr]) -> io::Result<Vec<Prefix>> {
         }
         socket.set_read_timeout(Some(left))?;
         let mut buffer = [0; MAX_ANSWER];
-        // An error is that of one resolver, or the end of the time.
+        // An error concerns one resolver, or is the timeout.
         let Ok(len) = socket.read(&mut buffer) else { continue };
         let Some(addresses) = answers(&buffer[..len], id) else { continue };
         let mut prefixes: Vec<_> = addresses.into_iter().filter_map(Prefix::of_well_known_name).collect();
@@ -89,7 +89,7 @@ fn question(id: [u8; 2]) -> Vec<u8> {
     [&id[..], &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0], NAME, &AAAA_IN].concat()
 }
 
-/// The addresses in an answer to the question; `None` if it is none.
+/// The addresses in an answer to the query; `None` if it is not an answer.
 fn answers(bytes: &[u8], id: [u8; 2]) -> Option<Vec<Ipv6Addr>> {
     let header = bytes.get(..HEADER_BYTES)?;
     let is_response = header[2] & 0x80 != 0;
@@ -108,7 +108,7 @@ fn answers(bytes: &[u8], id: [u8; 2]) -> Option<Vec<Ipv6Addr>> {
     Some(addresses)
 }
 
-/// The address of a resource record, if it is an AAAA record, and what follows it.
+/// The address of a resource record, if it is an AAAA record, and the bytes after the record.
 fn record(bytes: &[u8]) -> Option<(Option<Ipv6Addr>, &[u8])> {
     let bytes = after_name(bytes)?;
     let (kind, length) = (bytes.get(..4)?, bytes.get(8..10)?);
@@ -118,7 +118,7 @@ fn record(bytes: &[u8]) -> Option<(Option<Ipv6Addr>, &[u8])> {
     Some((octets.filter(|_| *kind == AAAA_IN).map(Ipv6Addr::from), &bytes[end..]))
 }
 
-/// What follows a name: labels up to an empty one or to a pointer (RFC 1035, section 4.1.4).
+/// The bytes after a name, which is labels up to an empty one or to a pointer (RFC 1035, section 4.1.4).
 fn after_name(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let length = usize::from(*bytes.first()?);

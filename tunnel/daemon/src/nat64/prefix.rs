@@ -19,14 +19,14 @@ impl Prefix {
         Self { octets: Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0).octets(), len: 96 };
     const LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 
-    /// The prefix of these bits of an address; `None` of another length.
+    /// The prefix of the first `len` bits of an address; `None` if the length is invalid.
     pub(super) fn new(address: Ipv6Addr, len: u8) -> Option<Self> {
         let mut octets = address.octets();
         octets[usize::from(len.min(128)).div_ceil(8)..].fill(0);
         Self::LENGTHS.contains(&len).then_some(Self { octets, len })
     }
 
-    /// The places of the four octets: octet 8 is none (bits 64 to 71 are 0).
+    /// The positions of the four octets, which skip octet 8 (bits 64 to 71 are 0).
     fn places(self) -> [usize; 4] {
         let mut places = [0; 4];
         let free = (usize::from(self.len) / 8..16).filter(|place| *place != 8);

@@ -1,6 +1,6 @@
-//! The hook's runner: a process that is started before the daemon confines itself, which then could not execute a program.
-//! It has no capability and cannot gain one, reads a notification a line, and runs the hook with it on standard input. It
-//! ends with the daemon, whose end closes its standard input.
+//! The hook's runner: a process that is started before the daemon confines itself, because a confined daemon cannot
+//! execute a program. The runner has no capability and cannot gain one. It reads one notification per line, and runs
+//! the hook with it on standard input. It ends when the daemon's end closes its standard input.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
@@ -13,13 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// What a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
+/// The largest write that a pipe takes as a whole or not at all, bytes (PIPE_BUF, pipe(7)).
 const MAX_LEN: usize = 4096;
 /// The longest time that a hook may run.
 const MAX_TIME: Duration = Duration::from_secs(30);
-/// Time before a hook that failed is tried again; it is tried once more than there are times.
+/// Times before a failed hook is tried again; the last failure is not retried.
 const RETRIES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
-/// How often the end of a hook is looked for.
+/// The interval of checks whether a hook has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The pipe to the runner.
@@ -75,11 +75,12 @@ pub fn run_hooks(hook: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Clears every set of capabilities, and the bounding set, from which a program of root's would get them again.
+/// Clears every set of capabilities, also the bounding set, from which a program of root would get them again.
 fn give_up_privileges() -> io::Result<()> {
     caps::clear(None, caps::CapSet::Ambient).map_err(io::Error::other)?;
     for capability in caps::all() {
-        // One that the kernel does not have, or that this process may not drop, is none that it has.
+        // Fails only for capabilities that the kernel does not know, or that this process may not drop and does not
+        // have.
         let _ = caps::drop(None, caps::CapSet::Bounding, capability);
     }
     for set in [caps::CapSet::Inheritable, caps::CapSet::Effective, caps::CapSet::Permitted] {
@@ -97,11 +98,11 @@ fn run_with_retries(hook: &Path, text: &str) {
     }
 }
 
-/// Runs the hook once, and ends it with all that it has started when its time is over.
+/// Runs the hook once, and ends it with all processes that it has started when its time is over.
 fn run_until(hook: &Path, text: &str, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut child = Command::new(hook).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A hook may end without reading; a pipe takes the whole text.
+        // A hook may end without reading. The pipe has room for the whole text.
         let _ = writeln!(stdin, "{text}");
     }
     loop {

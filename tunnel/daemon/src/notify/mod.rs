@@ -1,6 +1,6 @@
-//! Notifications of events: a program of the operator's (a hook), a request to a web server, or both.
+//! Notifications of events: by a program of the operator (a hook), a request to a web server, or both.
 //!
-//! Nothing here keeps the tunnel waiting: events wait in bounded queues, and what does not fit is counted.
+//! The tunnel never waits for notifications: events wait in bounded queues, and those that do not fit are counted.
 
 mod hook;
 mod webhook;
@@ -17,13 +17,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::warn;
 
-/// Notifications that follow each other at once; beyond them there is one each [`REFILL`].
+/// Maximum burst of notifications; beyond it one is sent per [`REFILL`].
 const BURST: u32 = 10;
 const REFILL: Duration = Duration::from_secs(60);
-/// Notifications that wait for a slow web server.
+/// Maximum number of notifications that wait for a slow web server.
 const MAX_WAITING: usize = 32;
 
-/// A notification: its JSON is what hook and web server get.
+/// A notification. Hook and web server get its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Notification {
     version: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Notification {
     event: Event,
 }
 
-/// Which events are told, and to whom.
+/// The events that cause notifications, and their receivers.
 pub(crate) struct Notifier {
     pub(crate) interface: String,
     pub(crate) events: Vec<EventKind>,
@@ -54,7 +54,7 @@ impl Limiter {
         Self { tokens: BURST, refilled: now, suppressed: 0 }
     }
 
-    /// Whether one more may be sent; the number left out before it if so.
+    /// The number of notifications left out before this one, if it may be sent.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let periods = (now - self.refilled).as_secs() / REFILL.as_secs();
         self.refilled += REFILL * u32::try_from(periods).unwrap_or(u32::MAX);
@@ -69,7 +69,7 @@ impl Limiter {
 }
 
 impl Notifier {
-    /// Tells events until the tunnel ends.
+    /// Sends notifications until the tunnel ends.
     pub(crate) async fn run(self, mut events: Receiver<Event>) {
         let Self { interface, events: kinds, mut hook, webhook } = self;
         let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -90,10 +90,10 @@ impl Notifier {
                 Notification { version: 1, interface: interface.clone(), host: host.clone(), suppressed, event };
             let text = serde_json::to_string(&notification).unwrap_or_default();
             if let Some(Err(error)) = hook.as_mut().map(|hook| hook.send(&text)) {
-                warn!("the hook is not told: {error}");
+                warn!("a notification did not reach the hook: {error}");
             }
             if webhook.as_ref().is_some_and(|webhook| webhook.try_send(text).is_err()) {
-                warn!("the webhook is not told: {MAX_WAITING} notifications wait for its server");
+                warn!("a notification is not sent to the webhook: {MAX_WAITING} others wait for its server");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Notifications as `POST` requests to a web server, over plain HTTP: no library for TLS is in the program, and a hook can
-//! call one that has it (`curl`).
+//! Notifications as `POST` requests to a web server, over plain HTTP: the program has no TLS library, and a hook can
+//! call a program that has one (`curl`).
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -14,7 +14,7 @@ use tracing::warn;
 
 /// The longest time of a request.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// Time before a request that failed is tried again; it is tried once more than there are times.
+/// Times before a failed request is tried again; the last failure is not retried.
 const RETRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
 /// The address of a web server's page.
@@ -22,7 +22,7 @@ const RETRIES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10),
 pub struct Webhook {
     /// Host and port, as in the header `Host`.
     authority: String,
-    /// With a port for the connection.
+    /// Host and port for the connection.
     server: String,
     path: String,
 }
@@ -63,7 +63,7 @@ impl Webhook {
         for wait in RETRIES.iter().map(Some).chain([None]) {
             let result = timeout(MAX_TIME, self.post(text)).await.unwrap_or_else(|error| Err(error.into()));
             let Err(error) = result else { return };
-            // Its query may hold a key.
+            // The query of its address may contain a key, and is not shown.
             warn!("the webhook at {}: {error}", self.authority);
             if let Some(wait) = wait {
                 sleep(*wait).await;

@@ -2,8 +2,8 @@
 
 const DAY_S: u64 = 86_400;
 
-/// The first midnight (UTC) after `unix_s` that begins the `day`th of a month; in shorter months the last day. Seconds
-/// since the Unix epoch.
+/// The first midnight (UTC) after `unix_s` that begins the `day`th of a month, or the last day of a shorter month.
+/// Seconds since the Unix epoch.
 pub(super) fn next_reset(unix_s: u64, day: u8) -> u64 {
     let (year, month, _) = civil(unix_s / DAY_S);
     let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };

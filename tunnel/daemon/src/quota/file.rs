@@ -1,7 +1,7 @@
-//! `NAME.quota` in the state directory: what each path with a quota has carried since its last reset.
+//! `NAME.quota` in the state directory: the traffic of each path with a quota since its last reset.
 //!
-//! Two copies of a JSON text, as [`TwoCopies`] has them: a process that is killed while it writes loses that write alone.
-//! The daemon writes by the descriptor that it opened before it became another user.
+//! The file has two copies of a JSON text ([`TwoCopies`]): a process that is killed while it writes loses only that
+//! write. The daemon writes by the descriptor that it opened before it changed to another user.
 
 use crate::kept_file::{Place, TwoCopies};
 use filesystem::LockedFile;
@@ -10,19 +10,19 @@ use std::io;
 use std::path::PathBuf;
 
 const COPY_LEN: usize = 16 << 10;
-/// The most counters of a file: as many as paths.
+/// Maximum number of counters of a file.
 const MAX_COUNTERS: usize = 128;
 
-/// What a path has carried since its last reset.
+/// The traffic of a path since its last reset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counter {
     /// The path's name.
     pub(super) path: String,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// When it begins anew, seconds since the Unix epoch.
+    /// The time of the next reset, seconds since the Unix epoch.
     pub(super) resets_s: u64,
-    /// The day of the month of that.
+    /// The day of the month of the reset.
     pub(super) reset_day: u8,
 }
 
@@ -34,10 +34,10 @@ pub(super) struct QuotaFile {
 }
 
 impl QuotaFile {
-    /// Opens or makes the file: with its counters, and the new name of what was there and is not readable.
+    /// Opens or creates the file. Returns its counters, and the new name of an unreadable file that it replaced.
     ///
     /// # Errors
-    /// It cannot be opened or made, or another daemon writes it.
+    /// It cannot be opened or created, or another daemon writes it.
     pub(super) fn open(place: &Place) -> io::Result<(Self, Vec<Counter>, Option<PathBuf>)> {
         let file = place.open()?;
         let mut copies = TwoCopies::new(0, COPY_LEN);

@@ -1,8 +1,9 @@
-//! Quotas: what a path may carry until a day of the month, and what it has carried.
+//! Quotas: a limit on the traffic of a path until a day of the month, and the count of its traffic.
 //!
-//! Counted are whole IP packets of the path's sockets, sent and received, of all peers: data, handshakes and probes. A path
-//! whose count has reached its quota is metered until the reset: a backup at both ends, and seldom probed. Resets are at
-//! midnight UTC. A clock that goes back resets nothing, and neither does another reset day.
+//! The count includes all IP packets of the path's sockets, sent and received, of all peers: data, handshakes and
+//! probes. A path whose count has reached its quota is metered until the reset: a backup at both ends, and rarely
+//! probed. Resets are at midnight UTC. A clock that is set back resets nothing, and neither does a change of the reset
+//! day.
 
 mod calendar;
 mod file;
@@ -20,21 +21,21 @@ use nix::unistd::User;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The share of a quota from which on it is warned of, in hundredths.
+/// The share of a quota from which a warning is given, percent.
 const WARNING_PERCENT: u64 = 80;
-/// Counts that have changed are written after this time...
+/// Changed counts are written after this time...
 const WRITE_INTERVAL_S: u64 = 60;
-/// ... and at once if that is this part of the quota.
+/// ... and at once if the unwritten bytes are this fraction of the quota.
 const WRITE_PARTS: u64 = 1000;
-/// A reset that is further away shows a clock that was or is wrong.
+/// Maximum time until a reset. A later reset shows that the clock was or is wrong.
 const MAX_PERIOD_S: u64 = 32 * 86_400;
 
-/// What a path may carry.
+/// The quota of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Sent and received together, bytes.
+    /// Limit on sent and received bytes together.
     pub bytes: u64,
-    /// The day of the month on which the count begins anew, 1 to 31.
+    /// The day of the month on which the count is reset, 1 to 31.
     pub reset_day: u8,
 }
 
@@ -50,14 +51,14 @@ enum Level {
 #[derive(Debug)]
 struct Watched {
     quota: Quota,
-    /// `None` before the first look after the start.
+    /// `None` before the first check after the start.
     level: Option<Level>,
 }
 
-/// Counts what paths carry, and says which are over their quotas.
+/// Counts the traffic of paths, and determines which are over their quotas.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaKeeper {
-    /// Where the file is, or shall be; `None` if there is no state directory.
+    /// The path of the file, which may not exist yet; `None` if there is no state directory.
     path: Option<PathBuf>,
     file: Option<QuotaFile>,
     is_opened: bool,
@@ -66,7 +67,7 @@ pub(crate) struct QuotaKeeper {
     totals: BTreeMap<String, [u64; 2]>,
     /// By the path's name.
     watched: BTreeMap<String, Watched>,
-    /// What was counted since the file was written.
+    /// The bytes counted since the file was written.
     unwritten_bytes: u64,
     written_s: u64,
     has_write_failed: bool,
@@ -93,8 +94,8 @@ impl Counter {
 }
 
 impl QuotaKeeper {
-    /// A keeper whose file is at `path`. It is opened now if `has_quotas` or it is there, as long as other users' folders
-    /// can be written; the file will be `user`'s. Returns what is to be told.
+    /// A keeper whose file is at `path`. It is opened now if `has_quotas` or if it exists, while other users' folders
+    /// can still be written. The file will belong to `user`. Returns the events to report.
     pub(crate) fn open(path: Option<PathBuf>, has_quotas: bool, user: Option<&User>) -> (Self, Vec<Event>) {
         let mut keeper = Self { path, ..Self::default() };
         let is_there = keeper.path.as_ref().is_some_and(|path| path.exists());
@@ -119,7 +120,7 @@ impl QuotaKeeper {
                 aside.map(told).into_iter().collect()
             }
             Err(error) => {
-                let remedy = format!("mend or remove {}, and restart", path.display());
+                let remedy = format!("fix or remove {}, and restart", path.display());
                 vec![warning(format!("{}: {error}: {in_memory}", path.display()), &remedy)]
             }
         }
@@ -145,8 +146,8 @@ impl QuotaKeeper {
         self.watched.iter().filter_map(status).collect()
     }
 
-    /// Takes the totals of the paths since the start of the daemon, at the time `now_s` since the Unix epoch. Returns what
-    /// has changed.
+    /// Takes the totals of the paths since the start of the daemon, at the time `now_s` since the Unix epoch. Returns
+    /// the events.
     pub(crate) fn update(&mut self, now_s: u64, paths: &[ConfiguredPath], uplinks: &[UplinkStatus]) -> Vec<Event> {
         let with_quota = || paths.iter().filter_map(|path| Some((path, path.quota?)));
         let mut events =
@@ -173,7 +174,7 @@ impl QuotaKeeper {
         let watched = self.watched.entry(path.name.clone()).or_insert(Watched { quota, level: None });
         watched.quota = quota;
         let Some(counter) = self.counters.iter_mut().find(|counter| counter.path == path.name) else {
-            // Counters of paths that are gone make room when their time has come.
+            // Counters of removed paths make room after their reset time.
             self.counters.retain(|counter| counter.resets_s > now_s || self.watched.contains_key(&counter.path));
             let resets_s = next_reset(now_s, quota.reset_day);
             let (path, reset_day) = (path.name.clone(), quota.reset_day);
@@ -189,7 +190,7 @@ impl QuotaKeeper {
                 return None;
             }
             let message = format!(
-                "the clock says {}, and the quota begins anew on {}: the clock is or was wrong",
+                "the clock says {}, and the next quota period begins on {}: the clock is or was wrong",
                 date(now_s),
                 date(counter.resets_s)
             );
@@ -206,7 +207,7 @@ impl QuotaKeeper {
         let role =
             if was_exceeded { format!(", and the path is {} again", configured_role(path)) } else { String::new() };
         let message = format!(
-            "the quota begins anew until {}{role}; {} of {} were used",
+            "a new quota period has begun, until {}{role}; {} of {} were used",
             date(counter.resets_s),
             decimal_bytes(used),
             decimal_bytes(quota.bytes)
@@ -214,7 +215,7 @@ impl QuotaKeeper {
         Some(of_path(path, Event::new(EventLevel::Info, EventKind::Quota, message)))
     }
 
-    /// Adds what paths have carried since the latest totals.
+    /// Adds the traffic of paths since the latest totals.
     fn count(&mut self, uplinks: &[UplinkStatus]) {
         for uplink in uplinks {
             let totals = [uplink.sent.bytes, uplink.received.bytes];
@@ -223,7 +224,7 @@ impl QuotaKeeper {
             if !self.watched.contains_key(&uplink.name) {
                 continue;
             }
-            // Counters that have become less are those of a new socket.
+            // A counter that has decreased belongs to a new socket.
             let [sent, received] =
                 [0, 1].map(|index| totals[index].checked_sub(earlier[index]).unwrap_or(totals[index]));
             counter.sent_bytes = counter.sent_bytes.saturating_add(sent);
@@ -260,7 +261,7 @@ impl QuotaKeeper {
         Some(of_path(path, event))
     }
 
-    /// Writes what is counted. Returns the failure, once.
+    /// Writes the counts. Returns an event about a failure, once.
     pub(crate) fn write(&mut self) -> Option<Event> {
         self.unwritten_bytes = 0;
         let error = self.file.as_mut()?.write(&self.counters).err();
@@ -270,7 +271,7 @@ impl QuotaKeeper {
     }
 }
 
-/// What the configuration makes of a path.
+/// The role of a path in the configuration.
 fn configured_role(path: &ConfiguredPath) -> &'static str {
     match (path.metered, path.backup, path.secondary) {
         (true, _, _) => "metered",

@@ -59,7 +59,10 @@ fn a_path_is_warned_of_at_80_percent_exceeded_at_100_and_as_configured_after_the
     let first = 1_796_083_200;
     assert!(update(&mut keeper, first - 1, &path, 400, 601).is_empty());
     let reset = update(&mut keeper, first, &path, 400, 603);
-    assert!(reset[0].starts_with("the quota begins anew until 2027-01-01, and the path is regular again"), "{reset:?}");
+    assert!(
+        reset[0].starts_with("a new quota period has begun, until 2027-01-01, and the path is regular again"),
+        "{reset:?}"
+    );
     assert_eq!((reset.len(), used_mb(&keeper), keeper.is_exceeded("lte")), (1, 2, false));
 }
 

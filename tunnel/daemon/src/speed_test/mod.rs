@@ -1,9 +1,9 @@
 //! The speed test between two daemons, inside the tunnel: TCP and UDP port [`PORT`] on the tunnel's device.
 //!
 //! A connection begins with a line: `ropewalk-test 1 ID WHAT SECONDS`. `hold` is answered by `ok` and keeps the test open
-//! until the connection ends; with the same ID, `down` is answered by as many bytes as pass in that time, and with `up` the
-//! answer is a [`Progress`] every 100 ms while bytes are taken. Meanwhile datagrams that begin with the ID are sent back.
-//! Anything else is answered by a line with the reason, `busy` for one. There is one test of each peer at a time.
+//! until the connection ends. With the same ID, `down` is answered by as many bytes as pass in that time, and `up` by a
+//! [`Progress`] every 100 ms while bytes are taken. During the test, datagrams that begin with the ID are sent back.
+//! Any other line is answered by a line with the reason, such as `busy`. Each peer has at most one test at a time.
 
 mod responder;
 
@@ -11,32 +11,32 @@ pub use responder::{MAX_PHASE, MAX_STREAMS, Responder};
 
 /// The port of both protocols.
 pub const PORT: u16 = 4755;
-/// How often the receiver of `up` reports.
+/// The interval at which the receiver of `up` reports.
 pub const PROGRESS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The test itself.
     Hold,
-    /// Bytes to the one that asks.
+    /// Bytes to the client.
     Down,
-    /// Bytes from the one that asks.
+    /// Bytes from the client.
     Up,
 }
 
 /// The first line of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The test, a number drawn by the one that asks.
+    /// The test, a number drawn by the client.
     pub id: u64,
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub what: What,
-    /// How long bytes flow.
+    /// Duration of the transfer, seconds.
     pub seconds: u64,
 }
 
-/// The bytes that arrived until a time since the first of them.
+/// The number of bytes that arrived within a time since the first of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Time, microseconds.

@@ -1,5 +1,5 @@
-//! The end that answers speed tests, on the control thread. Everything is bounded: one test of each peer and a few in
-//! all, streams of a test, the time of a stream and of a test, the size of echoed datagrams.
+//! The end that answers speed tests, on the control thread. Everything is bounded: one test per peer and a few in
+//! total, the streams of a test, the time of a stream and of a test, the size of echoed datagrams.
 
 use super::{Hello, PORT, PROGRESS_INTERVAL, Progress, What};
 use ipnet::IpNet;
@@ -14,19 +14,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest time of a stream.
 pub const MAX_PHASE: Duration = Duration::from_secs(30);
-/// The most streams of a test at one time.
+/// Maximum number of streams of a test at one time.
 pub const MAX_STREAMS: usize = 16;
-/// The longest time of a test, after which its peer may begin another.
+/// The longest time of a test, after which its peer may begin a new one.
 const MAX_TEST: Duration = Duration::from_secs(900);
-/// The most tests of all peers at one time.
+/// Maximum number of tests of all peers at one time.
 const MAX_TESTS: usize = 4;
-/// The most connections that have not said what they are for.
+/// Maximum number of connections that have not sent their first line.
 const MAX_CONNECTIONS: usize = MAX_TESTS * (MAX_STREAMS + 1);
-/// Time for the first line.
+/// The time for the first line.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest first line, and the longest datagram that is sent back, bytes.
 const MAX_HELLO_LEN: usize = 96;
-/// The shortest prefix of a network whose hosts are a peer's own; shorter ones are parts of everything.
+/// The shortest prefix of a network whose hosts belong to a peer. Shorter ones are parts of a default route.
 const SHORTEST_PREFIX: u8 = 8;
 const BLOCK_LEN: usize = 1 << 16;
 
@@ -38,16 +38,16 @@ pub struct Responder {
     connections: tokio::sync::Semaphore,
 }
 
-/// Whose addresses are whose.
+/// The networks of this end and of the peers.
 #[derive(Debug)]
 struct Networks {
-    /// Of this end's own inner addresses.
+    /// The networks of this end's own inner addresses.
     own: Vec<IpNet>,
-    /// Of the peers, each with its peer.
+    /// The networks of the peers, each with its peer.
     peers: Vec<(IpNet, Peer)>,
 }
 
-/// Who has a test: a peer by the first of its networks, which is no other peer's, and which a reload leaves in place.
+/// The key of a peer: the first of its networks, which no other peer has, and which a reload does not change.
 type Peer = IpNet;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Test {
     streams: usize,
 }
 
-/// A stream or a test that ends when this is dropped.
+/// The place of a stream or a test, which ends when this is dropped.
 struct Place<'a> {
     responder: &'a Responder,
     peer: Peer,
@@ -80,8 +80,8 @@ impl Networks {
         Self { own: own.to_vec(), peers: peers.into_iter().flat_map(with_peer).collect() }
     }
 
-    /// The peer that an address belongs to, by the longest prefix. A host of the Internet, behind a server that everything
-    /// is routed to, belongs to a peer by a default route alone, and is none of the tunnel's.
+    /// The peer that an address belongs to, by the longest prefix. A host of the Internet behind a server with a
+    /// default route matches only that route, and is not a host of the tunnel.
     fn peer(&self, address: IpAddr) -> Option<Peer> {
         let matching = self.peers.iter().filter(|(network, _)| network.contains(&address));
         let (network, peer) = matching.max_by_key(|(network, _)| network.prefix_len())?;
@@ -98,13 +98,13 @@ impl Responder {
         Self { networks: RwLock::new(Networks::new(own, peers)), tests: Mutex::default(), connections }
     }
 
-    /// Changes the networks, after a reload. Tests under way go on.
+    /// Changes the networks, after a reload. Running tests continue.
     pub fn set_networks<'a>(&self, own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) {
         *self.networks.write().unwrap_or_else(PoisonError::into_inner) = Networks::new(own, peers);
     }
 
-    /// Listens on the tunnel's device and answers. Not on its addresses: they change with a reload, and Linux takes packets
-    /// for them from any device.
+    /// Listens on the tunnel's device and answers. It does not bind to the device's addresses: they change with a
+    /// reload, and Linux takes packets for them from any device.
     ///
     /// # Errors
     /// The port is taken on this device.
@@ -113,7 +113,7 @@ impl Responder {
             let address = SocketAddr::new(address, PORT);
             let listener = match listen(address, device) {
                 Ok(listener) => TcpListener::from_std(listener)?,
-                // A host without IPv6.
+                // The host has no IPv6.
                 Err(_) if address.is_ipv6() => continue,
                 Err(error) => return Err(error),
             };
@@ -134,7 +134,7 @@ impl Responder {
         self.networks.read().unwrap_or_else(PoisonError::into_inner).peer(address)
     }
 
-    /// Admits a connection, or says why not.
+    /// Admits a connection, or returns the reason for the refusal.
     fn admit(&self, address: IpAddr, hello: &Hello) -> Result<Place<'_>, &'static str> {
         let peer = self.peer(address).ok_or("only hosts of the tunnel's own networks may test")?;
         if hello.seconds == 0 || Duration::from_secs(hello.seconds) > MAX_PHASE && hello.what != What::Hold {
@@ -208,7 +208,7 @@ async fn accept(responder: Arc<Responder>, listener: TcpListener) {
         let responder = Arc::clone(&responder);
         tokio::spawn(async move {
             let Ok(_place) = responder.connections.try_acquire() else { return };
-            // The one that asks sees the end of the connection.
+            // The client sees the end of the connection.
             let _ = responder.serve(stream, address.ip()).await;
         });
     }
@@ -219,7 +219,7 @@ async fn echo(responder: Arc<Responder>, socket: UdpSocket) {
     loop {
         let Ok((length, address)) = socket.recv_from(&mut bytes).await else { continue };
         if responder.is_of_test(address.ip(), &bytes[..length]) {
-            // A lost answer is a loss that the test counts.
+            // The test counts a lost answer as a loss.
             let _ = socket.try_send_to(&bytes[..length], address);
         }
     }

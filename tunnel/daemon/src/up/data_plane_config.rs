@@ -1,4 +1,4 @@
-//! The data plane's configuration, from the tunnel's.
+//! Makes the data plane's configuration from the tunnel's.
 
 use super::path_assignment::{PathAssignment, path_error, socket_config};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
@@ -14,12 +14,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tracing::warn;
 
-/// The first and the longest wait before a name is resolved again; each is twice the one before.
+/// The first and the longest wait before a name is resolved again; each wait is twice the previous one.
 const RESOLVE_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// The configurations that the data threads start with, and the assignment that they contain (empty in `mpt` mode).
 /// Resolves host names. Handshakes
-/// carry no earlier time than `earliest_handshake`; what happens is sent to `events`.
+/// carry no earlier time than `earliest_handshake`; events are sent to `events`.
 ///
 /// # Errors
 /// There are too many paths.
@@ -68,7 +68,8 @@ pub(super) fn data_plane_config(
 fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<SocketAddr, Error> {
     let missing = || path_error(path, io::Error::new(io::ErrorKind::NotFound, "MPT needs an endpoint"));
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref()).ok_or_else(missing)?;
-    // MPT's paths are fixed from the start, so the start waits for the addresses: at boot the network may come later.
+    // MPT's paths are fixed from the start, so the start waits for the addresses: at boot the network may come up
+    // later.
     let mut wait = RESOLVE_WAITS[0];
     loop {
         match endpoint.resolve(path.source) {

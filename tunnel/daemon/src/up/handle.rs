@@ -10,20 +10,20 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 
-/// What controls one data thread.
+/// The controls of one data thread.
 pub(super) struct ThreadControl {
     pub(super) commands: CommandSender,
-    /// Lets it drop its privileges and start.
+    /// The signal to drop its privileges and start.
     pub(super) start: Sender<()>,
 }
 
 /// A handle that sends commands.
 pub(super) struct CommandHandle {
-    /// By data thread.
+    /// The command channels by data thread.
     threads: Arc<[CommandSender]>,
     starts: Vec<Sender<()>>,
     shared: Arc<Mutex<Shared>>,
-    /// Held from the reading of the assignment until the next one is in force.
+    /// Held from reading the assignment until the next one is in force.
     changing: Arc<Mutex<()>>,
 }
 
@@ -82,7 +82,7 @@ impl DataPlaneHandle for CommandHandle {
     fn change(&self, config: &TunnelConfig, reply: ChangeReply) {
         let (shared, threads, config) = (Arc::clone(&self.shared), Arc::clone(&self.threads), config.clone());
         if config.mpt().is_some() {
-            // No other change that is allowed concerns the data plane.
+            // No other permitted change concerns the data plane.
             let networks = config.peers[0].allowed_ips.clone();
             let on_done = move || {
                 if let Ok(mut shared) = shared.lock() {
@@ -93,7 +93,7 @@ impl DataPlaneHandle for CommandHandle {
             threads[0].send(Command::AllowedIps(networks, Box::new(on_done)));
             return;
         }
-        // Host names are resolved on a thread of its own, so that the control loop does not wait.
+        // Host names are resolved on a separate thread, so that the control loop does not wait.
         let changing = Arc::clone(&self.changing);
         std::thread::spawn(move || {
             let _changing = changing.lock();
@@ -108,7 +108,7 @@ impl DataPlaneHandle for CommandHandle {
         let (shared, threads) = (Arc::clone(&self.shared), Arc::clone(&self.threads));
         let changing = Arc::clone(&self.changing);
         std::thread::spawn(move || {
-            // An attempt that is under way, or a reload, resolves the names.
+            // A running attempt or reload already resolves the names.
             let Ok(_changing) = changing.try_lock() else { return };
             if let Some(changes) = resolve(&shared, &threads, &silent) {
                 reply(changes);
@@ -127,7 +127,8 @@ impl DataPlaneHandle for CommandHandle {
     }
 }
 
-/// Tells the data threads of a link event, each when the one before has opened its sockets.
+/// Sends a link event to the data threads one after the other: each gets it after the previous one has opened its
+/// sockets.
 fn send_link_event(threads: &Arc<[CommandSender]>, index: usize, device: String, event: LinkEvent) {
     let Some(thread) = threads.get(index) else { return };
     let (following, next_device) = (Arc::clone(threads), device.clone());
@@ -135,8 +136,8 @@ fn send_link_event(threads: &Arc<[CommandSender]>, index: usize, device: String,
     thread.send(Command::Link { device, event, next: Some(Box::new(next)) });
 }
 
-/// Assigns sockets, path ids and data threads for the new configuration, and has the data plane apply it: the paths that
-/// wait for their device, or why nothing changed. `None` if a data thread has ended.
+/// Assigns sockets, path ids and data threads for the new configuration, and makes the data plane apply it. Returns the
+/// paths that wait for their device, or why nothing changed; `None` if a data thread has ended.
 fn change(
     shared: &Mutex<Shared>,
     threads: &[CommandSender],
@@ -149,8 +150,7 @@ fn change(
     }
 }
 
-/// Resolves the names without an address and those of silent paths again, and has the data plane use the addresses that are
-/// new.
+/// Resolves the names without an address and those of silent paths again, and makes the data plane use new addresses.
 fn resolve(shared: &Mutex<Shared>, threads: &[CommandSender], silent: &BTreeSet<SilentPath>) -> Option<Vec<String>> {
     let (config, previous) = {
         let shared = shared.lock().ok()?;
@@ -183,8 +183,8 @@ fn apply(
     Some(result)
 }
 
-/// Has each data thread change in turn, all or none: sockets that share a port are opened in the order of the threads,
-/// when all old ones are closed. `None` if one has ended.
+/// Makes the data threads change one after the other, all or none: sockets that share a port are opened in the order of
+/// the threads, after all old ones are closed. `None` if a thread has ended.
 fn update_threads(
     threads: &[CommandSender],
     assignment: &PathAssignment,
@@ -214,7 +214,7 @@ fn update_threads(
             Err(error) => {
                 for (index, thread) in threads[..index].iter().enumerate() {
                     let earlier = Box::new(update_of(previous, index));
-                    // It held before: what fails now waits for its device.
+                    // It was valid before: a socket that fails now waits for its device.
                     let _ = ask(thread, |reply| Command::Update(earlier, reply))?;
                 }
                 reopen(&threads[index..]);

@@ -1,13 +1,13 @@
-//! The addresses of endpoints: names are resolved once, and again when that is asked for; a path whose peer is silent goes
-//! on to the next address.
+//! The addresses of endpoints. Names are resolved once, and again on request; a path whose peer is silent moves on to
+//! the next address.
 
 use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint};
 use crate::control_plane::{SilentPath, reached_by};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// An endpoint on a path: the source address selects the family, and each path, by its name, goes through the addresses by
-/// itself.
+/// An endpoint on a path. The source address selects the family; each path, identified by its name, goes through the
+/// addresses independently.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lookup {
     pub(super) endpoint: PeerEndpoint,
@@ -19,14 +19,14 @@ pub(super) struct Lookup {
 pub(super) struct Lookups<'a> {
     previous: &'a BTreeMap<Lookup, SocketAddr>,
     silent: &'a BTreeSet<SilentPath>,
-    /// What resolving found, or its error.
+    /// The resolved addresses, or the resolver's error.
     answers: BTreeMap<(PeerEndpoint, Option<IpAddr>), Result<Vec<SocketAddr>, String>>,
     pub(super) resolved: BTreeMap<Lookup, SocketAddr>,
-    /// With the resolver's error.
+    /// The unresolved lookups, with the resolver's error.
     pub(super) unresolved: BTreeMap<Lookup, String>,
 }
 
-/// What is looked up for a path to a peer; `None` if this end waits for the peer.
+/// The lookup for a path to a peer; `None` if this end waits for the peer.
 pub(super) fn lookup(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Lookup> {
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref())?.clone();
     Some(Lookup { endpoint, source: path.source, path: path.name.clone() })
@@ -71,7 +71,7 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// The address after `previous`, and after the last the first one; the first one, too, if `previous` is none of them.
+/// The address after `previous`. The first one follows the last one, and any `previous` that is not in the list.
 fn next_address(addresses: &[SocketAddr], previous: Option<SocketAddr>) -> SocketAddr {
     let index = addresses.iter().position(|address| Some(*address) == previous).map_or(0, |index| index + 1);
     addresses[index % addresses.len()]

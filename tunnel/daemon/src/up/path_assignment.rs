@@ -1,7 +1,7 @@
 //! The assignment of sockets and path ids to a configuration, at the start and after each change.
 //!
-//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same.
-//! Otherwise it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of
+//! A path keeps its id, by which both ends know it, as long as its socket and the peer's address are the same.
+//! Otherwise it is a new path with another id: measurements of the old path do not apply to it, and late datagrams of
 //! the old path cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
 
 use super::lookups::{Lookup, Lookups, lookup};
@@ -17,15 +17,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Sockets and paths of a tunnel in `ropewalk` mode.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathAssignment {
-    /// By index; `None` where a socket is no longer needed.
+    /// The sockets by index; `None` where a socket is no longer needed.
     pub(super) sockets: Vec<Option<SocketConfig>>,
-    /// In the order of the file.
+    /// The peers in the order of the file.
     pub(super) peers: Vec<PeerConfig>,
     /// The inner MTU, bytes.
     pub(super) mtu: u16,
-    /// The number of data threads, which stays.
+    /// The number of data threads, which never changes.
     pub(super) threads: usize,
-    /// The data thread of each peer, in their order.
+    /// The data thread of each peer, in the order of `peers`.
     thread_of_peer: Vec<u8>,
     /// The addresses of endpoints.
     resolved: BTreeMap<Lookup, SocketAddr>,
@@ -72,7 +72,7 @@ impl PathAssignment {
         Some((lookup.endpoint.to_string(), error))
     }
 
-    /// What differs from the addresses of `previous`, a line for each endpoint on each path.
+    /// The changes from the addresses of `previous`, one line per endpoint and path.
     pub(super) fn resolved_changes(&self, previous: &Self) -> Vec<String> {
         let changed = self.resolved.iter().filter(|(lookup, address)| previous.resolved.get(*lookup) != Some(*address));
         let line = |(lookup, address): (&Lookup, &SocketAddr)| {
@@ -206,14 +206,14 @@ fn too_many_paths(path: &ConfiguredPath) -> Error {
 
 fn peer_path(path: &ConfiguredPath, id: u8, socket: usize, remote: SocketAddr) -> PeerPathConfig {
     let ConfiguredPath { backup, secondary, classes, rate: max_rate, .. } = *path;
-    // Over its quota a path is a backup, and probed seldom.
+    // A path over its quota is a backup, and rarely probed.
     let metered = path.metered || path.over_quota;
     let mtu = device_mtu(path.interface.as_deref());
     let config = PathConfig { backup, metered, secondary, classes, max_rate, ..path_config(mtu, remote) };
     PeerPathConfig { id, name: path.name.clone(), socket, remote, weight: path.weight, path: config }
 }
 
-/// The MTU of a device; Ethernet's if it is not there or not given.
+/// The MTU of a device; Ethernet's if the device is missing or not given.
 fn device_mtu(device: Option<&str>) -> u16 {
     let text = device.and_then(|device| std::fs::read_to_string(format!("/sys/class/net/{device}/mtu")).ok());
     text.and_then(|text| text.trim().parse::<u32>().ok()).map_or(1500, |mtu| mtu.min(u16::MAX.into()) as u16)

@@ -20,8 +20,8 @@ pub(super) struct PathRates {
     pub(super) loss_ratio: f64,
 }
 
-/// Measures the rates of a path between reports that are at least [`MIN_INTERVAL`] apart; the first one since the
-/// start.
+/// Measures the rates of a path between reports that are at least [`MIN_INTERVAL`] apart; the first report gives rates
+/// since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateMeter {
     last_update: Instant,

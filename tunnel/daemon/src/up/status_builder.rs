@@ -19,18 +19,18 @@ pub(super) struct StatusBuilder {
     /// The status with names and without measurements. Paths are at the index of their id; ids without a path have no
     /// name.
     template: TunnelStatus,
-    /// By peer, in the order of the template.
+    /// The state by peer, in the order of the template.
     peers: Vec<PeerState>,
     /// Paths whose endpoint has no address, by peer in the order of the template.
     unresolved: Vec<Vec<PathStatus>>,
-    /// By configured path: its name, and its sockets' indices and whether they have IPv4.
+    /// The sockets by configured path: its name, and their indices and whether they are IPv4.
     sockets: Vec<(String, Vec<(usize, bool)>)>,
 }
 
 /// The state of a peer between two reports.
 #[derive(Clone, Default)]
 struct PeerState {
-    /// By path id.
+    /// The meters by path id.
     meters: Vec<RateMeter>,
     max_backlog_packets: u64,
 }
@@ -43,7 +43,7 @@ impl StatusBuilder {
         Self { peers: vec![PeerState::default(); template.peers.len()], template, unresolved, sockets }
     }
 
-    /// What each configured path has carried.
+    /// The traffic of each configured path.
     fn uplinks(&self, report: &Report) -> Vec<UplinkStatus> {
         let uplink = |(name, sockets): &(String, Vec<(usize, bool)>)| {
             let mut uplink = UplinkStatus { name: name.clone(), ..UplinkStatus::default() };
@@ -155,7 +155,7 @@ fn unresolved_paths(config: &TunnelConfig, assignment: &PathAssignment, peer: &C
     let path = |path: &ConfiguredPath| {
         let (endpoint, error) = assignment.unresolved(path, peer)?;
         let text = format!("`endpoint = \"{endpoint}\"` has no address: {error}");
-        let remedy = "mend the name, or the name servers in /etc/resolv.conf; it is tried again".into();
+        let remedy = "fix the name, or the name servers in /etc/resolv.conf; it is tried again".into();
         let cause = Some(Cause { kind: CauseKind::Unresolved, text, remedy });
         Some(PathStatus { cause, ..path_template(path, None) })
     };
@@ -270,7 +270,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     };
 }
 
-/// `None` if nothing was sent.
+/// The traffic of a class; `None` if nothing was sent.
 fn class_traffic(class: &ClassCounters) -> Option<ClassTraffic> {
     let ClassCounters { packets, bytes, wait_ns } = *class;
     (packets > 0).then_some(ClassTraffic { packets, bytes, total_wait_ms: wait_ns as f64 / 1e6 })
@@ -352,7 +352,8 @@ fn drops(report: &Report) -> Vec<DropCount> {
     reasons.into_iter().chain(dropped).collect()
 }
 
-/// Refused datagrams and handshakes. Two reasons get a longer name, as theirs mean something else above.
+/// Refused datagrams and handshakes. Two reasons get a longer name, because their own names have another meaning in
+/// [`drops`].
 fn dropped_datagrams(report: &Report) -> Vec<DropCount> {
     let reason_name = |drop_reason: DropReason| match drop_reason {
         DropReason::Malformed => "malformed-datagram".into(),

@@ -317,7 +317,7 @@ fn uplinks_take_the_place_of_paths_and_need_a_peer_to_reach() {
     assert_eq!((options.exclude, options.metered), (vec!["eth7".to_owned()], vec!["lte*".to_owned()]));
     assert!(config.paths.is_empty() && config.interface.policy_routing);
     let error = parse(&text.replace("endpoint = 'vpn.example.org'\n", "")).unwrap_err();
-    assert!(error.contains("uplinks are found towards a peer with an `endpoint`"), "{error}");
+    assert!(error.contains("automatic uplinks need a peer with an `endpoint`"), "{error}");
 }
 
 #[test]

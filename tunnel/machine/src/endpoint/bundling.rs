@@ -1,8 +1,8 @@
-//! Bundles: several inner packets that wait, and acknowledgements that are due soon, go in one datagram. A small packet,
-//! such as an acknowledgement of an inner flow, would have more bytes of headers than of its own otherwise.
+//! Bundles: several waiting inner packets, and acknowledgements that are due soon, go in one datagram. Otherwise a
+//! small packet, such as an acknowledgement of an inner flow, would have more bytes of headers than of its own.
 //!
-//! Nothing waits for a bundle to fill: it has what waits when its first packet may leave, in the order in which that would
-//! leave anyway.
+//! Nothing waits for a bundle to fill: it takes the packets that wait when its first packet may leave, in the order in
+//! which they would leave anyway.
 
 use super::{Endpoint, PartlySentPacket};
 use crate::fragments::FragmentsInFlight;
@@ -12,7 +12,7 @@ use units::{Instant, PathId};
 use wire::frame::{Bundle, Frame, MAX_BUNDLE_ENTRIES};
 
 impl<P: Payload> Endpoint<P> {
-    /// Sets whether the peer takes bundles; until then it does not.
+    /// Sets whether the peer takes bundles; initially it does not.
     pub fn set_bundling(&mut self, bundling: bool) {
         self.bundling = bundling;
     }
@@ -23,7 +23,7 @@ impl<P: Payload> Endpoint<P> {
         &self.bundle
     }
 
-    /// Sends the new fragment `number`, and with it what else waits, if it is small.
+    /// Sends the new fragment `number` and, if it is small, other waiting packets with it.
     pub(super) fn send_with_others(
         &mut self,
         now: Instant,
@@ -47,8 +47,8 @@ impl<P: Payload> Endpoint<P> {
         self.send_bundle(now, path, number, body_bytes)
     }
 
-    /// The next packet of the ingress queue as a fragment, if it may leave by the path now and fits beside those of the
-    /// bundle in so many bytes.
+    /// The next packet of the ingress queue as a fragment, if it may leave by the path now and fits into the bundle,
+    /// which has room for `max_bytes`.
     fn next_for_bundle(&mut self, now: Instant, path: PathId, max_bytes: u32) -> Option<Fragment<P>> {
         let max_payload = max_bytes.checked_sub(Bundle::entry_len(0) as u32 + 1)?;
         let may_leave = self.ingress.next_is_sparse(max_payload) || self.path(path)?.can_send(now);
@@ -73,7 +73,7 @@ impl<P: Payload> Endpoint<P> {
         Some(fragment)
     }
 
-    /// Retransmits a fragment, and with it those of the same datagram that were lost with it.
+    /// Retransmits a fragment, together with those of the same datagram that were lost with it.
     pub(super) fn retransmit_with_others(
         &mut self,
         now: Instant,
@@ -103,8 +103,8 @@ impl<P: Payload> Endpoint<P> {
         self.send_bundle(now, path, number, body_bytes)
     }
 
-    /// Sends the fragments of the bundle, whose numbers follow each other from `first` on. One without frames is sent as
-    /// every peer takes it.
+    /// Sends the fragments of the bundle, which have consecutive numbers from `first` on. A single fragment without
+    /// frames is sent as a data frame, which every peer takes.
     fn send_bundle(&mut self, now: Instant, path: PathId, first: u64, body_bytes: u32) -> Option<Transmit<P>> {
         if self.bundle.len() == 1 && self.control_frames.is_empty() {
             let fragment = self.bundle.pop()?;
@@ -117,8 +117,8 @@ impl<P: Payload> Endpoint<P> {
         Some(Transmit { path, destination: Destination::Present, packet_number, body: TransmitBody::Bundle })
     }
 
-    /// Takes the acknowledgements that may go with data on a path, if it is the one that they return by, and none of the others
-    /// has been without them for too long; returns their bytes, at most so many.
+    /// Takes the acknowledgements that may go with data on a path, if it is the path that they return by, and none of
+    /// the others has gone without them for too long. Returns their bytes, at most `max_bytes`.
     fn collect_acks(&mut self, now: Instant, id: PathId, max_bytes: u32) -> usize {
         self.control_frames.clear();
         let has_any = self.paths.iter().flatten().any(|path| path.received.deadline != Instant::NEVER);

@@ -122,7 +122,8 @@ impl<P: Payload> Endpoint<P> {
         regular.find(|(id, path)| *id != fastest && is_overdue(path)).map(|(id, _)| id)
     }
 
-    /// Acknowledgements of so many bytes are sent on a path: how long the next ones may wait follows from what it carries.
+    /// Notes that acknowledgements of so many bytes are sent on a path. The path's traffic decides how long the next
+    /// ones may wait.
     pub(super) fn on_acks_sent(&mut self, now: Instant, id: PathId, bytes: u32) {
         let with_data = self.bundling && self.has_unsent();
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
@@ -131,8 +132,8 @@ impl<P: Payload> Endpoint<P> {
         self.paths.iter_mut().flatten().for_each(|path| path.received.max_ack_delay = max_ack_delay);
     }
 
-    /// The path with the minimum round trip among those that work and have lately delivered a datagram, regular ones
-    /// first; else the one that delivered the latest.
+    /// The path with the minimum RTT among those that work and have recently delivered a datagram, regular ones first;
+    /// otherwise the one with the latest delivery.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let latest = paths().filter_map(|(_, path)| path.last_received).max()?;
@@ -142,8 +143,8 @@ impl<P: Payload> Endpoint<P> {
         fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received)).map(|(id, _)| id)
     }
 
-    /// Sends the frames to the present address; nothing is sent if that address is not validated, and they exceed what
-    /// may be sent to it.
+    /// Sends the frames to the present address. Sends nothing if that address is not validated and the frames exceed
+    /// its limit.
     pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
         let body_bytes = self.control_frames.iter().map(Frame::len).sum::<usize>().max(pad_to as usize);
         let bytes = u64::from(SEAL_OVERHEAD) + body_bytes as u64;
@@ -177,10 +178,10 @@ impl<P: Payload> Endpoint<P> {
         Some(Frame::ReorderTimeout { micros: timeout.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
-    /// A queue at the ingress that waits for slow paths is no standing queue: CoDel's target grows by their excess delay, also by
-    /// that over a fast path without its queue. It grows by a round trip, too, on which a marked flow lives until it has grown
-    /// again (`(1 - β) / β` round trips: CUBIC 0.43, Reno 1): other flows have queues of their own. The interval is a round trip at
-    /// least.
+    /// An ingress queue that waits for slow paths is not a standing queue: CoDel's target grows by their excess delay,
+    /// also by that over a fast path without its queue. It also grows by one RTT, whose queue keeps the paths busy
+    /// until a marked flow has grown again (`(1 - β) / β` RTTs: CUBIC 0.43, Reno 1): other flows have queues of their
+    /// own. The interval is at least one RTT.
     fn adapt_codel(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let max_srtt = up_paths().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
@@ -198,8 +199,8 @@ impl<P: Payload> Endpoint<P> {
         up_paths.map(|path| path.excess_one_way_delay + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
-    /// Sets how much longer the one-way delay of each path is than that of the fastest path, by the peer's clock where
-    /// data has gone by both, else half the difference of their round trips.
+    /// Sets how much longer the one-way delay of each path is than that of the fastest path: by the peer's clock if
+    /// data has gone by both paths, otherwise half the difference of their RTTs.
     pub(super) fn update_excess_one_way_delays(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let min_srtt = up_paths().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
@@ -230,7 +231,7 @@ impl<P: Payload> Endpoint<P> {
     }
 }
 
-/// Bytes of frames that a datagram on this path may have: every frame fits one if the path is validated.
+/// Bytes of frames that a datagram on this path may have: any frame fits if the path is validated.
 fn max_frame_bytes(path: &TunnelPath) -> usize {
     path.max_control_bytes().saturating_sub(SEAL_OVERHEAD.into()).min(MAX_FRAME_BYTES as u64) as usize
 }

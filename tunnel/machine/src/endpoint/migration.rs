@@ -18,13 +18,13 @@ impl<P: Payload> Endpoint<P> {
         self.path_mut(id).into_iter().for_each(TunnelPath::limit_until_validated);
     }
 
-    /// A datagram of so many bytes of UDP payload arrived from the present address of a path.
+    /// A datagram of `bytes` bytes of UDP payload arrived from the present address of a path.
     pub fn on_received_bytes(&mut self, id: PathId, bytes: usize) {
         self.path_mut(id).into_iter().for_each(|path| path.on_received_bytes(bytes));
     }
 
     /// Begins to validate another address of the peer on a path; its pings have [`Destination::Candidate`]. False if
-    /// there is a candidate, or was until less than a probe timeout ago. A configured one is replaced.
+    /// there is a candidate, or was one less than a probe timeout ago. A configured candidate is replaced.
     ///
     /// [`Destination::Candidate`]: crate::Destination::Candidate
     pub fn set_candidate(&mut self, now: Instant, id: PathId, candidate: Candidate) -> bool {
@@ -32,13 +32,13 @@ impl<P: Payload> Endpoint<P> {
         self.path_mut(id).is_some_and(|path| path.set_candidate(now, candidate))
     }
 
-    /// A datagram of so many bytes of UDP payload arrived from the candidate.
+    /// A datagram of `bytes` bytes of UDP payload arrived from the candidate.
     pub fn on_candidate_bytes(&mut self, id: PathId, bytes: usize) {
         self.path_mut(id).into_iter().for_each(|path| path.on_candidate_bytes(bytes));
     }
 
-    /// A datagram with the newest packet number of the path arrived from its present address: a candidate that works
-    /// no better is refused.
+    /// A datagram with the newest packet number of the path arrived from its present address: a candidate that does not
+    /// work better is refused.
     pub fn on_present_address(&mut self, id: PathId) {
         if self.path_mut(id).is_some_and(TunnelPath::on_present_address) {
             self.candidate_outcomes.push_back((id, CandidateOutcome::Refused));
@@ -63,7 +63,7 @@ impl<P: Payload> Endpoint<P> {
         self.path(id).is_some_and(TunnelPath::is_up)
     }
 
-    /// Moves paths whose candidates are validated, and forgets candidates that are silent.
+    /// Moves paths whose candidates are validated, and forgets silent candidates.
     pub(super) fn handle_candidates(&mut self, now: Instant) {
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };

@@ -5,7 +5,7 @@
 //!                                    \--- kept until acknowledged, retransmitted if lost
 //! ```
 //!
-//! An inner packet is cut into fragments when a path is ready for them, not before: what waits has no path yet, and any
+//! An inner packet is cut into fragments only when a path is ready for them: waiting packets have no path yet, and any
 //! path carries any fragment. Fragments are numbered in their stream and kept until they are acknowledged. Each path
 //! has packet numbers of its own, and so its own losses, round trips and delivery rates, which feed the congestion
 //! control of the registry. Acknowledgements of all paths return by the fastest: a loss on a slow path is detected, and
@@ -47,7 +47,7 @@ const PATH_IN_USE_TIME: Span = Span::from_millis(500);
 const MAX_RETRANSMISSION_AGE: Span = Span::from_secs(1);
 /// Fragments retransmitted at the probe timeout of the only path, as probes.
 const PTO_PROBES: usize = 2;
-/// Pings of one datagram that are answered: [`Endpoint`] itself sends one a datagram.
+/// Maximum number of pings answered per datagram: [`Endpoint`] itself sends one per datagram.
 const MAX_PINGS_PER_DATAGRAM: usize = 4;
 /// Minimum reorder timeout.
 const MIN_REORDER_TIMEOUT: Span = Span::from_millis(5);
@@ -64,8 +64,8 @@ struct PartlySentPacket<P> {
     /// Offset of the next fragment, bytes.
     offset: u32,
     length: u32,
-    /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with
-    /// GSO.
+    /// Bytes of each fragment. All have the same length except the last one, which is slightly shorter, so that a
+    /// driver can send them with GSO.
     fragment_size: u32,
 }
 
@@ -100,7 +100,7 @@ pub struct Endpoint<P> {
     control_frames: Vec<Frame>,
     /// Whether the peer takes bundles.
     bundling: bool,
-    /// The fragments of the bundle that is sent.
+    /// The fragments of the bundle being sent.
     bundle: Vec<Fragment<P>>,
     events: VecDeque<EndpointEvent>,
     /// Outcomes of the validation of candidates.
@@ -111,7 +111,7 @@ pub struct Endpoint<P> {
     reorder_timeout_sent: (Span, Instant),
     /// When the reorder timeout was last computed.
     reorder_timeout_computed: Instant,
-    /// No control datagram is due before: whatever may make one due earlier sets it to zero.
+    /// No control datagram is due before this time. It is set to zero by each event that may make one due earlier.
     control_deadline: Instant,
     /// Whether there was an input since the latest poll that returned nothing to send.
     had_input: bool,
@@ -162,7 +162,7 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// Adds a path, which is used once a probe was answered, or changes an existing one.
+    /// Adds a path, which is used once a probe has been answered, or changes an existing one.
     ///
     /// # Panics
     /// With a path number of [`MAX_PATHS`] or more.
@@ -184,7 +184,7 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// Removes a path and announces that. What was in flight on it is retransmitted on the others.
+    /// Removes a path and announces that. Its fragments in flight are retransmitted on the others.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         self.forget_path(now, id);
         self.announce_removal(id);
@@ -197,8 +197,8 @@ impl<P: Payload> Endpoint<P> {
         self.paths.iter_mut().flatten().for_each(|path| path.queue_frame(frame.clone()));
     }
 
-    /// Removes a path without an announcement: the peer knows of it. What was in flight on it is retransmitted on the
-    /// others.
+    /// Removes a path without an announcement: the peer knows of the removal. Its fragments in flight are retransmitted
+    /// on the others.
     pub fn forget_path(&mut self, now: Instant, id: PathId) {
         self.fail_path(now, id);
         if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
@@ -244,8 +244,8 @@ impl<P: Payload> Endpoint<P> {
         self.last_data.is_some_and(|last| now.since(last) < TUNNEL_IN_USE_TIME)
     }
 
-    /// Whether the ingress queue takes more from the device. It does while the working paths are for the real-time class
-    /// alone: the other packets are dropped then, as it does not drain.
+    /// Whether the ingress queue takes more packets from the device. It also does while all working paths are for the
+    /// real-time class only: the queue does not drain then, and other packets are dropped.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let mut up_paths = self.paths.iter().flatten().filter(|path| path.is_up()).peekable();
@@ -259,8 +259,8 @@ impl<P: Payload> Endpoint<P> {
         self.ingress.bytes + self.partly_sent.as_ref().map_or(0, |packet| u64::from(packet.length - packet.offset))
     }
 
-    /// Bytes that all paths together deliver in a millisecond, in whole fragments, at least one: the length of inner packets for a
-    /// driver that may choose it, as TCP's segmentation offload does (`tcp_tso_autosize`).
+    /// Bytes that all paths together deliver per millisecond, in whole fragments, at least one. Drivers that choose the
+    /// length of inner packets use it, as TCP's segmentation offload does (`tcp_tso_autosize`).
     #[must_use]
     pub fn packet_bytes(&self) -> u32 {
         let rates = self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::bandwidth);
@@ -392,12 +392,12 @@ impl<P: Payload> Endpoint<P> {
         let has_data = self.has_unsent() || self.fragments.has_retransmissions();
         let path_deadline = |path: &TunnelPath| {
             let next_send_time = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
-            // A time in the past needs no timer.
+            // A deadline in the past needs no timer.
             let next_send_time = if next_send_time > now { next_send_time } else { Instant::NEVER };
             path.deadline().min(next_send_time)
         };
         let path_deadlines = self.paths.iter().flatten().map(path_deadline).min().unwrap_or(Instant::NEVER);
-        // Set to zero while something is due: then it is not known yet what comes after.
+        // Set to zero while something is due: the next deadline is not known yet.
         let is_known = self.control_deadline > now;
         let control_deadline = if is_known { self.control_deadline } else { self.next_control_deadline(now) };
         path_deadlines.min(control_deadline).min(self.reorder.deadline).min(self.suspicion_deadline())

@@ -7,12 +7,12 @@ use crate::path::TunnelPath;
 use crate::realtime::{PathCost, RealtimeClass, SentRealtime};
 use units::{Instant, Rate, Span};
 
-/// What the delay of a path counts more than a regular one's for each step of its role, microseconds: a secondary path is
-/// used when no regular one is healthy, and a backup when no other is.
+/// Delay added to the cost of a path for each step of its role, microseconds: a secondary path is used when no regular
+/// path is healthy, and a backup when no other path is.
 const ROLE_COST: i64 = 1 << 40;
-/// What a lost packet costs: it comes a probe timeout later at least, and so do those behind it.
+/// Cost of a lost packet: it arrives at least a probe timeout later, and so do the packets behind it.
 const LOSS_COST: Span = Span::from_millis(500);
-/// By how much another path must be better before the class moves to it, microseconds.
+/// Margin by which another path must be better before the class moves to it, microseconds.
 const MOVE_MARGIN: i64 = 10_000;
 
 impl<P: Payload> Endpoint<P> {
@@ -23,7 +23,7 @@ impl<P: Payload> Endpoint<P> {
         self.poll_copy(now).or_else(|| self.poll_realtime_packet(now))
     }
 
-    /// Fills the budgets by what all paths carry.
+    /// Fills the budgets by the traffic of all paths.
     fn refill(&mut self, now: Instant) {
         let capacity = self.paths.iter().flatten().filter(|path| path.is_up()).map(|path| path.capacity().as_bits());
         let capacity = Rate(capacity.fold(0, u64::saturating_add));
@@ -100,8 +100,8 @@ impl<P: Payload> Endpoint<P> {
         Some(path)
     }
 
-    /// What decides which path is the best for the class: whether it answers, and its delay with its deviation. One-way
-    /// delays are compared where data has lately shown them; else half the round trips.
+    /// The costs that decide which path is the best for the class: whether it answers, and its delay with its
+    /// deviation. One-way delays are compared if data has recently shown them; otherwise half the RTTs.
     fn costs(&self, now: Instant) -> impl Iterator<Item = PathCost> + '_ {
         let up_paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let all_recent = up_paths().filter(|(_, path)| path.is_up()).all(|(_, path)| path.has_recent_delay(now));
@@ -120,7 +120,7 @@ impl<P: Payload> Endpoint<P> {
         )
     }
 
-    /// When a packet of the class that is not acknowledged makes its path suspect.
+    /// When an unacknowledged packet of the class makes its path suspect.
     pub(super) fn suspicion_deadline(&self) -> Instant {
         let class = self.realtime.as_ref();
         let Some(oldest) = class.and_then(|class| class.sent.front()) else { return Instant::NEVER };
@@ -128,8 +128,8 @@ impl<P: Payload> Endpoint<P> {
         oldest.sent + delay
     }
 
-    /// Forgets what was acknowledged. If the oldest other packet has waited for too long, its path is suspect, and what
-    /// is not acknowledged of it is copied.
+    /// Forgets acknowledged packets. If the oldest unacknowledged packet has waited for too long, its path is suspect,
+    /// and the unacknowledged packets of that path are copied.
     pub(super) fn check_suspicion(&mut self, now: Instant) {
         let Self { realtime: Some(class), fragments, .. } = self else { return };
         while class.sent.front().is_some_and(|sent| !fragments.is_unacked(sent.number)) {

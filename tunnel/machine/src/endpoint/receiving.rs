@@ -35,7 +35,7 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// A datagram with so many bytes of data arrived. False if there is no such path.
+    /// A datagram with `bytes` bytes of data arrived. False if there is no such path.
     fn on_data_datagram(&mut self, now: Instant, arrival: Arrival, bytes: u32) -> bool {
         if !self.has_path(arrival.path) {
             return false;

@@ -1,4 +1,4 @@
-//! What an endpoint reports of itself.
+//! Status and self-check of an endpoint.
 
 use super::{Endpoint, TunnelPath};
 use crate::packet::Payload;
@@ -23,10 +23,10 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// Counts again what is charged and held.
+    /// Checks the charged memory and the counts of held fragments by counting again.
     ///
     /// # Panics
-    /// If it is not the same, or more than the options allow.
+    /// If the sums differ, or exceed the options.
     #[doc(hidden)]
     pub fn check(&self) {
         self.reorder.check();

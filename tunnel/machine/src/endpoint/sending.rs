@@ -9,17 +9,17 @@ use crate::secondary::SecondaryUse;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::{Instant, PathId, Span};
 
-/// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow`
-/// does), so it is asked even if no path can send.
+/// Maximum time between two calls of the scheduler while packets wait: it may watch the backlog (as `overflow` does),
+/// so it is called even if no path can send.
 const MAX_PICK_INTERVAL: Span = Span::from_millis(1);
 
-/// Memory that fragments in flight may keep in use, as a multiple of that of the ingress queue: buffers may be nearly
-/// empty.
+/// Memory that fragments in flight may keep in use, as a multiple of the ingress queue's: buffers may be nearly empty.
 const IN_FLIGHT_MEMORY: u64 = 3;
 
 impl<P: Payload> Endpoint<P> {
-    /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that
-    /// can send at once would cost the stream the difference of the delays, so the fragment waits for a faster one.
+    /// Retransmits a lost fragment on the path on which it will arrive first. The fragment waits for a fast path even
+    /// if a slower one can send at once: the stream waits for the fragment, and would lose the difference of the
+    /// delays.
     pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
             let (bytes, is_realtime) = self.fragments.next_retransmission()?;
@@ -96,7 +96,7 @@ impl<P: Payload> Endpoint<P> {
         bytes > self.options.memory_bytes || memory > self.options.memory_bytes * IN_FLIGHT_MEMORY
     }
 
-    /// The number of a stream's next fragment, which is used up.
+    /// Takes the sequence number of a stream's next fragment.
     pub(super) fn next_sequence(&mut self, stream: u8) -> u32 {
         let sequence = &mut self.next_sequences[usize::from(stream)];
         std::mem::replace(sequence, sequence.wrapping_add(1))
@@ -106,7 +106,7 @@ impl<P: Payload> Endpoint<P> {
         self.partly_sent.is_some() || self.ingress.packet_count > 0
     }
 
-    /// Payload of a fragment that passes every working path, bytes; `None` without one.
+    /// Payload of a fragment that fits every working path, bytes; `None` if no path works.
     #[must_use]
     pub fn fragment_size(&self) -> Option<u32> {
         self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::fragment_size).min()
@@ -123,7 +123,8 @@ impl<P: Payload> Endpoint<P> {
         self.partly_sent.as_ref().map_or_else(|| self.ingress.next_is_realtime(), |packet| packet.is_realtime)
     }
 
-    /// Whether a path works and is for such packets. The real-time class has any path if none of its own works.
+    /// Whether a path works and may carry packets of the class. The real-time class may use any path if none of its own
+    /// works.
     fn may_carry(&self, path: &TunnelPath, is_realtime: bool) -> bool {
         let has_own = || self.paths.iter().flatten().any(|path| path.carries(true));
         path.carries(is_realtime) || is_realtime && path.is_up() && !has_own()
@@ -198,9 +199,8 @@ impl<P: Payload> Endpoint<P> {
         Some((PathId(fastest as u16), secondary_use))
     }
 
-    /// Sets the round trips that schedulers see as if acknowledgements returned by the same path: the minimum, and
-    /// twice each path's excess delay. (They return by the fastest path, so that measured round trips understate the
-    /// difference.)
+    /// Sets the RTTs that schedulers see as if acknowledgements returned by the same path: the minimum, plus twice each
+    /// path's excess delay. (They return by the fastest path, so that measured RTTs understate the difference.)
     fn set_symmetric_srtts(&mut self) {
         let up_paths = self.paths.iter().flatten().filter(|path| path.is_up());
         let min_srtt = up_paths.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
@@ -238,7 +238,7 @@ impl<P: Payload> Endpoint<P> {
         };
         let is_realtime = packet.is_realtime;
         let end = packet.length.min(packet.offset + size.min(packet.fragment_size));
-        // All fragments of the packet together are charged the memory that it keeps in use.
+        // The memory that the packet keeps in use is charged to all of its fragments together.
         let share = u64::from(end - packet.offset) * packet.packet.memory_bytes();
         let memory = share.div_ceil(u64::from(packet.length.max(1)));
         let fragment = Fragment {
@@ -260,14 +260,15 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn validate_cwnd(&mut self, now: Instant) {
         let has_unsent = self.has_unsent();
         for path in self.paths.iter_mut().flatten() {
-            // What waits may wait for another path.
+            // The waiting packets may be waiting for another path.
             let app_limited = !has_unsent || path.can_send(now);
             path.validate_cwnd(now, app_limited, &mut self.controller);
         }
     }
 }
 
-/// The size of equal fragments of `length`, as few as have at most `max` bytes each.
+/// The size of the fragments when `length` bytes are cut into as few equal fragments of at most `max` bytes as
+/// possible.
 pub(super) fn equal_size(length: u32, max: u32) -> u32 {
     length.div_ceil(length.div_ceil(max).max(1))
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 /// Capacity below which the queue does not shrink unless it is empty, entries.
 const MIN_CAPACITY: usize = 8;
 
-/// Entries by number. Those that come in the order of their numbers, as nearly all do where each path keeps its order, are
-/// in a queue; the rest are in a map. Each call takes time logarithmic in the number of entries (amortised: now and then the
-/// queue moves).
+/// Entries by number. Entries that arrive in the order of their numbers, as nearly all do if each path keeps the order,
+/// are in a queue; the rest are in a map. Each call takes time logarithmic in the number of entries (amortised: the
+/// queue is sometimes reallocated).
 #[derive(Debug)]
 pub(super) struct OutOfOrderQueue<T> {
-    /// In the order of the numbers, of which the last is the largest of all.
+    /// In the order of the numbers; the last is the largest of all.
     queue: VecDeque<(u64, T)>,
     map: BTreeMap<u64, T>,
 }
@@ -35,7 +35,7 @@ impl<T> OutOfOrderQueue<T> {
         }
     }
 
-    /// Removes the entry with this number, which is not larger than any.
+    /// Removes the entry with this number, which must be the smallest.
     pub(super) fn remove_first(&mut self, number: u64) -> Option<T> {
         if let Some(first) = self.map.first_entry().filter(|first| *first.key() == number) {
             return Some(first.remove());

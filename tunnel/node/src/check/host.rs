@@ -1,4 +1,4 @@
-//! A host with all that its driver has: node, reassembly, and a device that keeps what is written.
+//! A host with its driver's parts: node, reassembly, and a device that keeps all written packets.
 
 use super::{HOSTILE, MAX_DATAGRAMS, MEMORY_BYTES, PATH};
 use crate::{Address, NewEndpointConfig, Node, Route};
@@ -14,7 +14,7 @@ use wire::delivery::{MAX_PACKET_BYTES, deliver};
 use wire::inner::Inner;
 use wire::relay::Header;
 
-/// An address of the network: which host it is, and which of its addresses.
+/// An address of the network: the number of the host, and of one of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TestAddress(pub(super) u8, pub(super) u8);
 
@@ -170,7 +170,7 @@ impl TestHost {
         *id
     }
 
-    /// Packets to a peer that the queue for it has dropped.
+    /// Packets to a peer that its ingress queue has dropped.
     pub(super) fn dropped(&self, number: u8) -> u64 {
         let endpoint = self.node.endpoint(self.peer(number)).expect("every peer has one");
         endpoint.status().counters.ingress_dropped_packets
@@ -208,7 +208,7 @@ impl TestHost {
         datagrams
     }
 
-    /// Writes what has arrived to a device, and checks it.
+    /// Writes the packets that have arrived to a device, and checks them.
     pub(super) fn deliver(&mut self, now: Instant) {
         while let Some((id, delivery)) = self.node.poll_delivery() {
             let (Some(reassembler), Some(number)) = (self.reassemblers.get_mut(&id), self.numbers.get(&id)) else {

@@ -1,14 +1,14 @@
-//! The sessions of two peers, searched exhaustively over a small scope: every sequence, up to a depth, of initiations by
-//! either end, deliveries of any message ever sent (so also loss, reordering and replay), sealed datagrams, time steps
-//! over the limits of pending handshakes, rekeying and expiry, and restarts of either end (at most one each). Devices,
-//! ciphers and messages are the real ones, with fixed random bytes.
+//! The sessions of two peers, searched exhaustively over a small scope: every sequence of actions up to a depth. The
+//! actions are initiations by either end, deliveries of any message ever sent (so also loss, reordering and replay),
+//! and sealed datagrams; time steps over the limits of pending handshakes, rekeying and expiry; and restarts of either
+//! end (at most one each). Devices, ciphers and messages are the real ones, with fixed random bytes.
 //!
 //! Sequences that lead to the same state are continued once; [`state`] says what a state is. A device cannot be copied,
 //! so each state is reached by repeating its actions.
 //!
-//! From no session at all sequences of 6 actions are searched, after one handshake and after two that cross of 5 more: in
-//! all 12 108 states, 29 530 steps between them, and 84 883 sequences that these stand for. With debug assertions, which
-//! are slow, 4 and 3 actions: 692 states, 1326 steps, 1797 sequences.
+//! The search covers sequences of 6 actions from no session, and of 5 actions after one handshake and after two that
+//! cross. In total these are 12 108 states, 29 530 steps between them, and 84 883 sequences that these stand for. With
+//! debug assertions, which are slow, the depths are 4 and 3 actions: 692 states, 1326 steps, 1797 sequences.
 
 mod state;
 mod world;
@@ -27,15 +27,15 @@ struct Scope {
     sequences: u64,
 }
 
-/// Searches all sequences of at most `depth` actions after those of `start`, checks the invariants of [`World`] after
-/// each step, and that from every new state both ends come together again, whichever of them initiates.
+/// Searches all sequences of at most `depth` actions after those of `start`. Checks the invariants of [`World`] after
+/// each step, and that both ends get a common session again from every new state, whichever of them initiates.
 fn search(start: &[Action], depth: usize) -> Scope {
     let mut frontier = vec![(start.to_vec(), 1)];
     let mut seen = BTreeSet::from([World::replay(start).state()]);
     let mut scope = Scope { states: 1, steps: 0, sequences: 0 };
     for _ in 0..depth {
         let mut next: Vec<(Vec<Action>, u64)> = Vec::new();
-        // Where in `next` the states are that this depth reaches first.
+        // Index into `next` of each state that this depth is the first to reach.
         let mut positions = BTreeMap::new();
         for (actions, sequences) in &frontier {
             for action in World::replay(actions).actions() {
@@ -64,7 +64,7 @@ fn search(start: &[Action], depth: usize) -> Scope {
     scope
 }
 
-/// Searches and compares the scope with what the text above says of it, so that it cannot shrink unseen.
+/// Searches, and compares the scope with the numbers in the text above, so that it cannot shrink unnoticed.
 fn check(start: &[Action], debug: (usize, Scope), release: (usize, Scope)) {
     let (depth, scope) = if cfg!(debug_assertions) { debug } else { release };
     assert_eq!(search(start, depth), scope);

@@ -1,6 +1,6 @@
 //! The state of the two ends and of all messages, up to names: session indices and boot ids are numbered as they appear,
-//! timestamps and instants are replaced by their order, and ages by the limits that they have passed. So two sequences of
-//! actions with the same state can be continued by the same actions to the same effect.
+//! timestamps and instants are replaced by their order, and ages by the limits that they have passed. So if two
+//! sequences of actions lead to the same state, the same further actions have the same effect after both.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,10 +8,10 @@ use crate::check::CountingEntropy;
 use crate::sessions::SessionEntry;
 use crate::{HandshakeConfig, PeerId, PrivateKey, SEAL_OVERHEAD, SealDevice};
 
-/// A step in time: a pending handshake's lifetime is over after one, a session is to be rekeyed after two, and has
-/// expired after three.
+/// A step in time: a pending handshake has expired after one step, a session must be rekeyed after two, and has expired
+/// after three.
 pub(super) const TIME_STEP: Span = Span::from_secs(61);
-/// Time between two messages: five initiations a second of a peer get a response.
+/// Time between two messages: five initiations per second of a peer get a response.
 const PAUSE: Span = Span::from_millis(200);
 /// Indices that one peer may occupy: four pending handshakes, an unconfirmed session, the current one and two previous.
 const MAX_INDICES: usize = 8;
@@ -33,7 +33,7 @@ pub(super) enum Action {
     Restart(usize),
 }
 
-/// What a message is, by the session that it belongs to.
+/// The kind of a message, and the session that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Content {
     Initiation { index: u32, boot_id: u64, timestamp: u64 },
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Nothing is lost any more: all messages arrive once more, then `initiators` and their timers alone act for 20 s,
+    /// Nothing is lost from now on: all messages arrive once more, then `initiators` and their timers alone act for 20 s,
     /// and each end that can seals every second. Then both seal with the same session, which opens at the other end.
     pub(super) fn settle(mut self, initiators: &[usize]) {
         let actions = self.actions_taken.clone();

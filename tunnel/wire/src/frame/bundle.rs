@@ -1,4 +1,4 @@
-//! Bundles: the body of a datagram with several inner packets, and frames before them.
+//! Bundles: the body of a datagram with several inner packets, after optional frames.
 //!
 //! ```text
 //! bundle           50   length of the frames v   frames   entry...
@@ -26,7 +26,7 @@ impl<'a> Bundle<'a> {
     /// First byte of a bundle.
     pub(super) const TYPE: u8 = 0x50;
 
-    /// Writes what is before the entries, with frames that were encoded, to the front of `buffer`; returns its length.
+    /// Writes the part before the entries, with the encoded `frames`, to the front of `buffer`; returns its length.
     ///
     /// # Panics
     /// If `buffer` is shorter than [that](Self::frames_len).
@@ -39,20 +39,20 @@ impl<'a> Bundle<'a> {
         len
     }
 
-    /// Bytes before the entries, with so many bytes of frames.
+    /// Bytes before the entries, with `frame_bytes` bytes of frames.
     #[must_use]
     pub const fn frames_len(frame_bytes: usize) -> usize {
         1 + varint::len(frame_bytes as u64) + frame_bytes
     }
 
-    /// Bytes of an entry with a fragment of so many bytes.
+    /// Bytes of an entry with a fragment of `fragment_bytes` bytes.
     #[must_use]
     pub const fn entry_len(fragment_bytes: usize) -> usize {
         DataHeader::LEN + varint::len(fragment_bytes as u64) + fragment_bytes
     }
 
-    /// Writes an entry to the front of `buffer`, and returns its length. `write` writes the fragment, of so many bytes, and
-    /// returns its header.
+    /// Writes an entry to the front of `buffer`, and returns its length. `write` writes the fragment, of
+    /// `fragment_bytes` bytes, and returns its header.
     ///
     /// # Panics
     /// If `buffer` is shorter than the [entry](Self::entry_len).
@@ -90,7 +90,7 @@ pub struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// An entry is a whole inner packet, which has a byte at least.
+    /// An entry is a whole inner packet, which has at least one byte.
     fn read(&mut self) -> Result<Option<(DataHeader, Range<usize>)>, Malformed> {
         let bytes = &self.body[self.offset..];
         if bytes.is_empty() || self.count == MAX_BUNDLE_ENTRIES {

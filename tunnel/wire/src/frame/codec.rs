@@ -67,7 +67,7 @@ impl DataHeader {
     /// Decodes the header at the beginning of `body`; returns it with the fragment after it.
     ///
     /// # Errors
-    /// `Truncated`, or `Type` if it is no data frame.
+    /// `Truncated`, or `Type` if it is not a data frame.
     pub fn parse(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let ([kind, stream, sequence @ ..], fragment) = body.split_first_chunk::<6>().ok_or(Malformed::Truncated)?;
         if kind & !data::BITS != data::TYPE {

@@ -1,4 +1,4 @@
-//! Pure TCP acknowledgements, of which a newer one may make an earlier one needless (the ACK filter of CAKE, Høiland-Jørgensen
+//! Pure TCP acknowledgements: a newer one may make an earlier one redundant (the ACK filter of CAKE, Høiland-Jørgensen
 //! et al. 2018).
 
 use super::{Inner, protocol};
@@ -26,7 +26,7 @@ pub struct Connection {
     ports: (u16, u16),
 }
 
-/// A TCP segment without data that says nothing but what has arrived.
+/// A TCP segment without data that only acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub struct PureAck<'a> {
     sequence: u32,
@@ -37,8 +37,8 @@ pub struct PureAck<'a> {
     options: &'a [u8],
 }
 
-/// The connection of a TCP packet, and the packet as an acknowledgement if it is nothing else: without data, IP options and
-/// extension headers, and with no flag but ACK and those of ECN. `None` if it is not TCP, or a fragment.
+/// The connection of a TCP packet, and the packet as an acknowledgement if it is a pure one: without data, IP options
+/// and extension headers, and with no flags other than ACK and those of ECN. `None` if it is not TCP, or a fragment.
 #[must_use]
 pub fn parse(packet: &[u8]) -> Option<(Connection, Option<PureAck<'_>>)> {
     let inner = Inner::parse(packet).ok()?;
@@ -66,15 +66,16 @@ impl<'a> PureAck<'a> {
         })
     }
 
-    /// Whether both have the same acknowledgement number: the sender of the data counts them (RFC 5681).
+    /// Whether both have the same acknowledgement number: the sender of the data counts duplicates (RFC 5681).
     #[must_use]
     pub fn is_duplicate_of(&self, earlier: &Self) -> bool {
         self.acknowledgement == earlier.acknowledgement
     }
 
-    /// Whether an earlier one of the same connection says nothing that is missing in this one. It has the same flags, DSCP, ECN
-    /// field and sequence number, and the same options but timestamps and SACK; this one covers its SACK blocks. This one
-    /// acknowledges more: by its number, or by SACK blocks, which a sender that uses them counts in place of duplicates (RFC 6675).
+    /// Whether this one makes an `earlier` one of the same connection redundant. Flags, DSCP, ECN field and sequence
+    /// number are the same, and so are the options except timestamps and SACK; this one covers the earlier SACK blocks.
+    /// This one acknowledges more: by its number, or by SACK blocks, which a sender that uses them counts instead of
+    /// duplicates (RFC 6675).
     #[must_use]
     pub fn supersedes(&self, earlier: &Self) -> bool {
         let is_alike = (self.sequence, self.flags, self.tos) == (earlier.sequence, earlier.flags, earlier.tos);
@@ -97,7 +98,7 @@ fn is_before(a: u32, b: u32) -> bool {
     (b.wrapping_sub(a) as i32) > 0
 }
 
-/// What an acknowledgement may say by its options.
+/// The options of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Options {
     has_timestamps: bool,
@@ -131,8 +132,8 @@ impl Options {
         &self.sack_blocks[..self.sack_count]
     }
 
-    /// Whether the SACK blocks of an earlier acknowledgement are covered by this one. Those that report a duplicate never are
-    /// (RFC 2883): they are below its number, or inside of its second block.
+    /// Whether this one covers the SACK blocks of an earlier acknowledgement. A block that reports a duplicate is never
+    /// covered (RFC 2883): it is below the acknowledgement number, or inside the second block.
     fn covers(&self, acknowledgement: u32, earlier: &Self, earlier_acknowledgement: u32) -> bool {
         let is_covered = |&(start, end): &(u32, u32)| {
             !is_before(start, earlier_acknowledgement)
@@ -143,24 +144,25 @@ impl Options {
         !has_duplicate && earlier.blocks().iter().all(is_covered)
     }
 
-    /// Whether a SACK block above the acknowledgement number says more than those of an earlier acknowledgement.
+    /// Whether a SACK block above the acknowledgement number acknowledges more than those of an earlier
+    /// acknowledgement.
     fn adds_to(&self, earlier: &Self, acknowledgement: u32) -> bool {
         let is_new = |block: &(u32, u32)| !is_before(block.0, acknowledgement) && !is_inside(*block, earlier.blocks());
         self.blocks().iter().any(is_new)
     }
 }
 
-/// Whether a SACK block is inside of one of these.
+/// Whether a SACK block is inside one of `blocks`.
 fn is_inside((start, end): (u32, u32), blocks: &[(u32, u32)]) -> bool {
     blocks.iter().any(|block| !is_before(start, block.0) && !is_before(block.1, end))
 }
 
-/// The options but timestamps and SACK.
+/// The options except timestamps and SACK.
 fn others(bytes: &[u8]) -> impl Iterator<Item = (u8, Option<&[u8]>)> {
     Iter(bytes).filter(|(kind, _)| !matches!(*kind, option::TIMESTAMPS | option::SACK))
 }
 
-/// Iterator over options: kind and value, which is `None` of the one that is malformed.
+/// Iterator over options: kind and value; the value is `None` for a malformed option.
 struct Iter<'a>(&'a [u8]);
 
 impl<'a> Iterator for Iter<'a> {

@@ -1,4 +1,4 @@
-//! Answers to a TCP segment that a host on the way gives: a reset (RFC 9293, section 3.10.7.1), and ICMP's "host
+//! Answers to a TCP segment that a host on the path gives: a reset (RFC 9293, section 3.10.7.1), and ICMP's "host
 //! unreachable" (RFC 792; RFC 4443, section 3.1).
 
 use super::translate::{tcp_addresses, write_icmp_checksum};
@@ -40,7 +40,7 @@ pub fn is_authenticated(packet: &[u8], inner: &Inner) -> bool {
     }
 }
 
-/// The reset that refuses the connection of a SYN. `None` if `packet` is no TCP packet.
+/// The reset that refuses the connection of a SYN. `None` if `packet` is not a TCP packet.
 #[must_use]
 pub fn reset(packet: &[u8]) -> Option<Vec<u8>> {
     let inner = Inner::parse(packet).ok()?;
@@ -59,7 +59,8 @@ pub fn reset(packet: &[u8]) -> Option<Vec<u8>> {
     Some(reset)
 }
 
-/// ICMP's "host unreachable" about `packet`, an IP packet, from `source` of the same family. Empty if it is none.
+/// ICMP's "host unreachable" about `packet`, an IP packet, from `source` of the same family. Empty if `packet` is not
+/// an IP packet.
 #[must_use]
 pub fn unreachable(packet: &[u8], source: IpAddr) -> Vec<u8> {
     let Ok(inner) = Inner::parse(packet) else { return Vec::new() };

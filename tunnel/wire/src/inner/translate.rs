@@ -1,6 +1,6 @@
 //! Network address and port translation of TCP packets, and of the ICMP errors about them (RFC 3022, RFC 5508), by
-//! which a driver steers the packets of relayed connections to its own sockets. Checksums are updated, not computed
-//! anew (RFC 1624), so that a super-packet costs no more than a small one.
+//! which a driver steers the packets of relayed connections to its own sockets. Checksums are updated, not recomputed
+//! (RFC 1624), so that a super-packet costs no more than a small one.
 
 use super::{Inner, protocol};
 use crate::checksum::{Sum, pseudo_header_sum};
@@ -13,7 +13,7 @@ const TCP_CHECKSUM: usize = 16;
 /// Length of an ICMP error before the quoted packet.
 const ICMP_HEADER_LEN: usize = 8;
 
-/// Source and destination of a TCP packet whose header is whole. `None` for fragments and other protocols.
+/// Source and destination of a TCP packet whose header is complete. `None` for fragments and other protocols.
 #[must_use]
 pub fn tcp_addresses(packet: &[u8], inner: &Inner) -> Option<Addresses> {
     let is_tcp = inner.protocol == protocol::TCP && !inner.fragment;
@@ -29,7 +29,7 @@ pub fn tcp_addresses(packet: &[u8], inner: &Inner) -> Option<Addresses> {
 /// the sum of the pseudo-header alone.
 ///
 /// # Panics
-/// If `packet` is not the one of `inner`, for which [`tcp_addresses`] returned some.
+/// If `packet` is not the one of `inner`, for which [`tcp_addresses`] returned addresses.
 pub fn translate(packet: &mut [u8], inner: &Inner, to: &Addresses, partial: bool) {
     let (old_addresses, new_addresses) = replace_addresses(packet, inner, to);
     let ports = inner.transport..inner.transport + 4;
@@ -87,7 +87,7 @@ fn ip_address(octets: &[u8]) -> Option<IpAddr> {
 /// quotes by those of `quoted`.
 ///
 /// # Panics
-/// If `packet` is not the one of `inner`, for which [`quoted_tcp_addresses`] returned some.
+/// If `packet` is not the one of `inner`, for which [`quoted_tcp_addresses`] returned addresses.
 pub fn translate_error(packet: &mut [u8], inner: &Inner, to: &Addresses, quoted: &Addresses) {
     replace_addresses(packet, inner, to);
     let message = &mut packet[inner.transport..inner.len];

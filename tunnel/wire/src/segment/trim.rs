@@ -1,5 +1,5 @@
-//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the
-//! 45 after it as well.
+//! Dropping the first segment of a super-packet. CoDel drops one packet as a signal, and must not drop the up to 45
+//! after it as well.
 
 use super::CWR;
 use crate::checksum::{self, pseudo_header_sum};

@@ -31,8 +31,8 @@ impl Context<'_> {
         result.map_err(|diagnostic| self.diagnostics.push(diagnostic)).ok()
     }
 
-    /// Records an error if group or others may read a secret that the file `name` holds: the secret or the name of its
-    /// file is at `span`. A warning if the configuration allows it.
+    /// Records an error if group or others may read a secret in the file `name`; the secret or the name of its file is
+    /// at `span`. If the configuration allows this, records a warning instead.
     pub(super) fn check_mode(&mut self, span: Range<usize>, name: &Path, loose_mode: Option<u32>) {
         let Some(mode) = loose_mode else { return };
         let name = name.display().to_string();

@@ -82,7 +82,7 @@ fn auto(text: &Spanned<String>, context: &mut Context<'_>) -> bool {
     text.get() == "auto"
 }
 
-/// Reports an address without a prefix length: its network, and so the peers in it, would have no route.
+/// Reports an address without a prefix length: its network, and the peers in it, would have no route.
 fn check_prefix(text: &str, span: std::ops::Range<usize>, context: &mut Context<'_>) {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         let (network, host) = if address.is_ipv4() { (24, 32) } else { (64, 128) };
@@ -104,7 +104,7 @@ fn threads(value: Option<&Spanned<NumberOrWord>>, context: &mut Context<'_>) -> 
     Some(1)
 }
 
-/// Refuses several data threads with what needs one.
+/// Refuses several data threads together with features that need a single one.
 pub(super) fn check_threads(value: Option<&Spanned<NumberOrWord>>, config: &TunnelConfig, context: &mut Context<'_>) {
     let Some(value) = value.filter(|_| config.data_threads() > 1) else { return };
     let without_port = config.paths.iter().find(|path| path.listen_port == 0);

@@ -1,4 +1,4 @@
-//! Keys and addresses of the wrong end: each is valid by itself, and the tunnel would be silent with it.
+//! Keys and addresses of the wrong end: each is valid by itself, but the tunnel would not work.
 
 use super::context::Context;
 use super::value;
@@ -18,7 +18,7 @@ pub(super) fn check(
 ) {
     let table = file.interface.as_ref().map(Spanned::get);
     let tables = file.peer.as_deref().unwrap_or_default();
-    // Once: a point is multiplied for it.
+    // Computed once, because it takes a multiplication on the curve.
     let own_key = match mode {
         Mode::Ropewalk { private_key } => Some(private_key.public_key()),
         Mode::Mpt(_) => None,

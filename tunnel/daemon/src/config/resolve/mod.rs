@@ -1,6 +1,6 @@
 //! The meaning of the file: addresses, keys, quantities, algorithms, and constraints between keys.
 //!
-//! Every resolver records its errors in the [`Context`] and continues with some value: if there is any error, the
+//! Every resolver records its errors in the [`Context`] and continues with some value. If there is any error, the
 //! resulting configuration is not used.
 
 mod context;

@@ -49,26 +49,26 @@ pub(super) fn observation(
     ObservationConfig { history, dashboard, metrics_token, notify, speed_test: flag(table.speed_test.as_ref(), true) }
 }
 
-/// Reports what is at an open address, for others than this machine, without a token.
+/// Reports a server that other machines can reach without a token.
 fn check_token(what: &str, text: &Spanned<String>, is_open: bool, table: &InterfaceTable, context: &mut Context<'_>) {
     if !is_open || table.dashboard_token_file.is_some() {
         return;
     }
     let be = if what.ends_with('s') { "are" } else { "is" };
-    let message = format!("{what} at `{}` {be} for others than this machine, without a token", text.get());
+    let message = format!("{what} at `{}` {be} open to other machines without a token", text.get());
     let help = "`(umask 077; ropewalk genpsk > /etc/ropewalk/dashboard.token)`, then dashboard-token-file = \
                 \"/etc/ropewalk/dashboard.token\"; or listen on 127.0.0.1";
     context.report(Diagnostic::new(text.span(), message).with_help(help));
 }
 
-/// The events that are told if `events` does not say which.
+/// The events that cause notifications if `events` is not given.
 const DEFAULT_EVENTS: [EventKind; 5] =
     [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost, EventKind::UplinkRemoved, EventKind::Quota];
 
 fn notify(table: &Spanned<NotifyTable>, context: &mut Context<'_>) -> NotifyConfig {
     let NotifyTable { hook, webhook, events } = table.get();
     if hook.is_none() && webhook.is_none() {
-        let diagnostic = Diagnostic::new(table.span(), "[notify] says not whom to tell");
+        let diagnostic = Diagnostic::new(table.span(), "[notify] has neither `hook` nor `webhook`");
         context.report(
             diagnostic.with_help("`hook = \"/etc/ropewalk/notify\"`, or `webhook = \"http://192.0.2.1/notify\"`"),
         );

@@ -86,7 +86,7 @@ fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> Con
     }
 }
 
-/// Uplinks and routes are made towards a peer whose address is known.
+/// Checks that there is a peer with a known address, which automatic uplinks and routes need.
 fn check_automatic(file: &ConfigFile, peers: &[ConfiguredPeer], context: &mut Context<'_>) {
     let table = file.interface.as_ref().map(Spanned::get);
     let spans = [
@@ -100,8 +100,7 @@ fn check_automatic(file: &ConfigFile, peers: &[ConfiguredPeer], context: &mut Co
             let diagnostic = Diagnostic::new(span, format!("`{key}` has no meaning in this mode"));
             context.report(diagnostic.with_help("MPT's paths are fixed: [[path]] for each"));
         } else if !has_endpoint && key == "uplinks" {
-            let diagnostic =
-                Diagnostic::new(span, "uplinks are found towards a peer with an `endpoint`: there is none");
+            let diagnostic = Diagnostic::new(span, "automatic uplinks need a peer with an `endpoint`: there is none");
             context.report(
                 diagnostic.with_help("`endpoint` in [[peer]]; an end that waits for its peers needs no uplinks"),
             );
@@ -144,7 +143,7 @@ fn check(
     }
 }
 
-/// Outer packets must not be routed into the tunnel: if the allowed IPs contain an endpoint, its paths need an
+/// Checks that outer packets are not routed into the tunnel: if the allowed IPs contain an endpoint, its paths need an
 /// interface.
 fn check_routing_loop(
     tables: &[Spanned<PathTable>],

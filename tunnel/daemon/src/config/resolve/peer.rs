@@ -101,7 +101,7 @@ fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<SpannedNetwork>, context:
     ConfiguredPeer { name, public_key, preshared_key, allowed_ips, endpoint, address, priority, token_expires }
 }
 
-/// The name of a peer: what is printable, as it is shown in terminals and pages.
+/// The name of a peer. It must be printable, because it is shown in terminals and pages.
 fn peer_name(name: &Spanned<String>) -> Result<String, Diagnostic> {
     if is_peer_name(name.get()) {
         return Ok(name.get().clone());

@@ -1,4 +1,4 @@
-//! The file that `peers-file` names, beside the peers of the configuration.
+//! The file that `peers-file` names, with peers in addition to those of the configuration.
 
 use super::context::Context;
 use super::peer::Peers;
@@ -10,8 +10,8 @@ use parse::{Diagnostic, SourceLocation, Spanned};
 use std::io;
 use std::path::Path;
 
-/// Adds the peers of the file `name` to `peers`, but for those whose token has expired. A missing file has none. Errors
-/// are recorded at their place in that file.
+/// Adds the peers of the file `name` to `peers`, except those whose token has expired. A missing file has no peers.
+/// Errors are recorded at their place in that file.
 pub(super) fn read_into(name: &Spanned<String>, peers: &mut Peers, context: &mut Context<'_>) {
     let path = context.folder.join(name.get());
     let file = match peers_file::read(&path) {

@@ -7,7 +7,7 @@ use crate::config::tables::{ConfigFile, RealtimeTable};
 use machine::RealtimeOptions;
 use parse::{Diagnostic, Percent, Spanned};
 
-/// The options of the class and what marks its packets, if the file has it.
+/// The options of the class and the rules that mark its packets, if the file has the table.
 pub(super) fn class(file: &ConfigFile, context: &mut Context<'_>) -> Option<(RealtimeOptions, RealtimeRules)> {
     let table = file.class.as_ref()?.realtime.as_ref()?;
     if context.is_mpt {
@@ -26,7 +26,7 @@ pub(super) fn class(file: &ConfigFile, context: &mut Context<'_>) -> Option<(Rea
         rules.dscp.clear();
     }
     for (text, span) in value::strings(values.dscp.as_ref()) {
-        let diagnostic = Diagnostic::new(span, format!("`{text}` is no DSCP"));
+        let diagnostic = Diagnostic::new(span, format!("`{text}` is not a DSCP"));
         let diagnostic = diagnostic.with_help("a name such as \"EF\", \"AF41\" or \"CS5\", or a number from 0 to 63");
         rules.dscp.extend(context.ok(realtime::dscp(&text).ok_or(diagnostic)));
     }

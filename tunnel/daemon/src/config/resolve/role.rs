@@ -1,4 +1,4 @@
-//! When a path is used, and for what: `secondary`, `classes` and `quota` of `[[path]]` and of `uplinks`.
+//! The role of a path: `secondary`, `classes` and `quota` of `[[path]]` and of `uplinks`.
 
 use super::context::Context;
 use super::value;
@@ -9,7 +9,7 @@ use machine::PathClasses;
 use parse::{Diagnostic, Quantity, Size, Spanned, suggest};
 use std::ops::Range;
 
-/// Smaller ones are a slip: a path that is only probed has carried as much in a day.
+/// The smallest quota, bytes. Smaller ones are probably mistakes: probes alone use as much in a day.
 const MIN_QUOTA: u64 = 1_000_000;
 
 pub(super) fn classes(list: Option<&Spanned<StringOrList>>, context: &mut Context<'_>) -> PathClasses {
@@ -87,7 +87,7 @@ pub(super) fn uplinks(table: &UplinksTable, span: &Range<usize>) -> Result<Uplin
     })
 }
 
-/// Checks what excludes each other.
+/// Checks for keys that exclude each other.
 pub(super) fn check(table: &Spanned<PathTable>, context: &mut Context<'_>) {
     let values = table.get();
     if context.is_mpt {
@@ -106,7 +106,7 @@ pub(super) fn check(table: &Spanned<PathTable>, context: &mut Context<'_>) {
     }
 }
 
-/// Warns of keys that say how this end uses the paths that it opens, at one that only waits for its peers.
+/// Warns about keys for the use of paths that this end opens, if this end only waits for its peers.
 pub(super) fn warn_of_no_use(table: &Spanned<PathTable>, name: &str, context: &mut Context<'_>) {
     let values = table.get();
     let keys = [
@@ -124,7 +124,7 @@ pub(super) fn warn_of_no_use(table: &Spanned<PathTable>, name: &str, context: &m
     }
 }
 
-/// Each class needs a path. Uplinks that are found are for both.
+/// Checks that each class has a path. Automatic uplinks carry both.
 pub(super) fn check_classes(
     file: &ConfigFile,
     paths: &[ConfiguredPath],

@@ -44,7 +44,7 @@ fn mpt_defaults() -> TunnelOptions {
     }
 }
 
-/// Name and parameters, with the file that is named, relative to `folder`.
+/// Name and parameters, and the file that the parameter `file` names, relative to `folder`.
 fn algorithm_choice(choice: &Spanned<NameOrTable>, folder: &Path) -> Result<AlgorithmChoice, Diagnostic> {
     let (name, parameters) = match choice.get() {
         NameOrTable::Name(name) => return Ok(name.as_str().into()),
@@ -151,7 +151,7 @@ fn unknown_algorithm<'a>(
     Diagnostic::new(choice.span(), format!("unknown {kind} `{name}`")).with_help(help)
 }
 
-/// A parameter that the algorithm does not have, or out of its range.
+/// The error of a parameter that the algorithm does not have, or that is out of its range.
 fn bad_parameter(error: &ParamError, choice: &Spanned<NameOrTable>, entry: &str, list: &str) -> Diagnostic {
     let help = match error.key.as_str() {
         FILE => format!("docs/reference/policies.md says what the file of `{entry}` may contain"),

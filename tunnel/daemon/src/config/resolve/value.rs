@@ -22,7 +22,7 @@ pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Rang
     }
 }
 
-/// A network such as `10.77.0.1/24`; an address without a prefix length is a network of its own.
+/// A network such as `10.77.0.1/24`; an address without a prefix length is a network with one address.
 pub(super) fn parse_network(text: &str, span: Range<usize>) -> Result<IpNet, Diagnostic> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     address.or_else(|_| text.parse()).map_err(|_| {
@@ -50,7 +50,7 @@ pub(super) fn time(text: Option<&Spanned<String>>, context: &mut Context<'_>) ->
     text.and_then(|text| context.ok(quantity::<Time>(text))).map(|time| time.0)
 }
 
-/// An integer within `range`; `default` if it is not given, or after recording the error.
+/// An integer within `range`. `default` if it is not given or out of range; the latter is recorded as an error.
 pub(super) fn integer(
     number: Option<&Spanned<i64>>,
     range: RangeInclusive<i64>,
@@ -66,7 +66,7 @@ pub(super) fn integer(
     default
 }
 
-/// A key, from the configuration or from a file of its own.
+/// A key, from the configuration or from a separate file.
 pub(super) fn secret<K: FromStr<Err = KeyError>>(
     inline: Option<&Spanned<Zeroizing<String>>>,
     file: Option<&Spanned<String>>,
@@ -94,7 +94,7 @@ pub(super) fn secret<K: FromStr<Err = KeyError>>(
     }
 }
 
-/// A key from the file at `path`, and its mode if group or others may read it. No error repeats anything of the file.
+/// A key from the file at `path`, and its mode if group or others may read it. Errors repeat nothing from the file.
 type KeyFile<K> = (Result<K, Diagnostic>, Option<u32>);
 
 fn read_key_file<K: FromStr<Err = KeyError>>(path: &Path, span: Range<usize>) -> Result<KeyFile<K>, Diagnostic> {
@@ -106,7 +106,7 @@ fn read_key_file<K: FromStr<Err = KeyError>>(path: &Path, span: Range<usize>) ->
     Ok((key, file.loose_mode))
 }
 
-/// A key in base64. The error repeats nothing of it.
+/// A key in base64. Errors repeat nothing of it.
 pub(super) fn key<K: FromStr<Err = KeyError>>(text: &Spanned<String>) -> Result<K, Diagnostic> {
     parse_key(text.get(), text.span())
 }

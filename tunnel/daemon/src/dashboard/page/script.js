@@ -347,7 +347,7 @@ function classTable() {
   const row = (name, field) => {
     const packets = sum(field, "packets");
     const copied = sum(field, "copied_packets");
-    const copies = field === "realtime" ? `${digits(copied)} (${bytes(sum(field, "copied_bytes"))}): ${digits(sum(field, "first_copies"))} came first, ${digits(sum(field, "wasted_copies"))} in vain` : "–";
+    const copies = field === "realtime" ? `${digits(copied)} (${bytes(sum(field, "copied_bytes"))}): ${digits(sum(field, "first_copies"))} came first, ${digits(sum(field, "wasted_copies"))} not needed` : "–";
     return [name, rate(now.get(name)), digits(packets), bytes(sum(field, "bytes")), packets ? number(sum(field, "total_wait_ms") / packets, "ms") : "–", copies];
   };
   const some = sum("realtime", "packets") > 0;
@@ -415,7 +415,7 @@ function alerts() {
   for (const peer of page.status?.peers ?? []) {
     for (const path of peer.paths.filter((path) => path.state !== "up")) {
       const item = make("li", { class: path.state }, make("b", {}, `${path.name} is ${path.state}`));
-      if (path.cause) item.append(`: ${path.cause.text}`, make("div", { class: "remedy" }, "To mend it: ", ...prose(path.cause.remedy)));
+      if (path.cause) item.append(`: ${path.cause.text}`, make("div", { class: "remedy" }, "To fix it: ", ...prose(path.cause.remedy)));
       items.push(item);
     }
     if (peer.controller_failure) items.push(make("li", {}, `CUBIC controls the paths, because the policy failed: ${peer.controller_failure}`));
@@ -429,7 +429,7 @@ function events() {
   const items = [...page.events].reverse().slice(0, 200).map((event) => {
     const time = event.unix_ms / 1000;
     const text = make("span", {}, make("b", {}, subject(event) || event.kind), ` ${event.message}`);
-    if (event.remedy) text.append(make("div", { class: "remedy" }, "To mend it: ", ...prose(event.remedy)));
+    if (event.remedy) text.append(make("div", { class: "remedy" }, "To fix it: ", ...prose(event.remedy)));
     return make("li", { class: event.level }, make("time", { datetime: new Date(event.unix_ms).toISOString() }, `${day(time)} ${clock(time, true)}`), text);
   });
   element("events").replaceChildren(...(items.length ? items : [make("li", {}, "none yet")]));

@@ -1,4 +1,4 @@
-//! A packet from the device on its way to the peer's endpoint.
+//! The processing of a packet from the device, up to the peer's endpoint.
 
 use super::RopewalkEngine;
 use super::hand_over::Owner;
@@ -12,8 +12,8 @@ use wire::inner::{Inner, mss, protocol};
 use wire::virtio::VirtioNetHeader;
 
 impl RopewalkEngine {
-    /// Handles a packet of the device in `io.read_buffer`; another thread's is handed over if `from_queue`, and otherwise
-    /// was already.
+    /// Handles a packet of the device in `io.read_buffer`. If `from_queue`, a packet that belongs to another thread is
+    /// handed over; otherwise this one was handed over already.
     pub(super) fn offer_device_packet(&mut self, io: &mut Io, now: Instant, len: usize, from_queue: bool) {
         let Io { device, pool, read_buffer, .. } = io;
         let skip = if device.has_header() { VirtioNetHeader::LEN } else { 0 };

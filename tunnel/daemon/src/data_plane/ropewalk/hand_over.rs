@@ -1,4 +1,5 @@
-//! What belongs to other data threads: the peers and networks of each, and what is handed over between them.
+//! Handing over between data threads: the peers and networks of each, and the packets and datagrams that belong to
+//! another one.
 
 use super::RopewalkEngine;
 use super::peer::EnginePeer;
@@ -13,7 +14,7 @@ use seal::PeerId;
 use std::collections::BTreeMap;
 use units::Instant;
 
-/// Whose an inner network is.
+/// The owner of an inner network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A peer of this thread.
@@ -60,7 +61,7 @@ pub(super) fn groups(peers: &BTreeMap<PeerId, EnginePeer>, previous: &[PeerGroup
     by_networks.into_values().filter(|members| members.len() > 1).map(group).collect()
 }
 
-/// The allowed IPs of all peers: those of other threads' peers, too, so that no peer can use their addresses by a shorter
+/// The allowed IPs of all peers, including those of other threads, so that no peer can use their addresses by a shorter
 /// prefix.
 pub(super) fn allowed_ips(
     peers: &BTreeMap<PeerId, EnginePeer>,
@@ -78,8 +79,8 @@ fn with_owner(networks: &[IpNet], owner: Owner) -> impl Iterator<Item = (IpNet, 
 }
 
 impl RopewalkEngine {
-    /// Hands a datagram over whose session is another thread's, or an initiation, which the first thread admits. False if
-    /// it is this thread's.
+    /// Hands over a datagram whose session belongs to another thread, or an initiation, which the first thread admits.
+    /// False if it belongs to this thread.
     pub(super) fn hand_over_datagram(&mut self, socket: usize, received: &ReceivedDatagrams, bytes: &[u8]) -> bool {
         let Some(others) = &mut self.others else { return false };
         let owner = seal::owner(bytes).unwrap_or(0);
@@ -90,14 +91,14 @@ impl RopewalkEngine {
         true
     }
 
-    /// Passes the initiation that the node has just admitted to the thread of its sender, if that is another one.
+    /// Passes the initiation that the node has just admitted to the thread of its sender, if that is not this one.
     pub(super) fn pass_initiation(&mut self, socket: usize, received: &ReceivedDatagrams, bytes: &[u8]) {
         if let (Some(thread), Some(others)) = (self.node.take_pass_to(), &mut self.others) {
             others.hand_over(thread, datagram(socket, received, bytes, true));
         }
     }
 
-    /// Handles what another thread has handed over.
+    /// Handles an item that another thread has handed over.
     pub(super) fn handle_handed_over(&mut self, io: &mut Io, now: Instant, item: HandOver) {
         match item {
             HandOver::Packet(bytes) => {

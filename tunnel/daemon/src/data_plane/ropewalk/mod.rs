@@ -3,7 +3,7 @@
 //!
 //! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call, with a header
 //! rebuilt from the packet: no checksum is computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
-//! device are here. Inner addresses decide which peer gets a packet, and which may send one.
+//! device are here. Inner addresses decide which peer gets a packet, and from which peer one is accepted.
 
 mod device_packet;
 mod hand_over;
@@ -63,13 +63,13 @@ pub(super) struct RopewalkEngine {
     deadline: Instant,
     /// The first time that handshakes may carry, nanoseconds since 1970.
     earliest_handshake: u64,
-    /// The peers to which datagrams were sent in this iteration; empty between two.
+    /// The peers to which datagrams were sent in this iteration; empty between iterations.
     senders: Vec<PeerId>,
     /// The peers whose datagrams wait until a socket is writable.
     blocked: BTreeSet<PeerId>,
     /// The opened datagrams of one receive call: (start, end, datagram).
     opened_datagrams: Vec<(usize, usize, Opened)>,
-    /// A datagram to an address that no path is at: a handshake message, or a ping to a candidate.
+    /// A datagram to an address that no path has: a handshake message, or a ping to a candidate.
     single: TransmitBatch,
     /// Batches for the paths that have something to send.
     free_batches: FreeBatches,
@@ -132,14 +132,14 @@ impl RopewalkEngine {
                 datagram.copy_from_slice(bytes);
                 bytes.len()
             });
-            // A message that is not sent is repeated by its timer.
+            // The timer of a message that is not sent repeats it.
             sockets[usize::from(route.socket)].send(&self.single, 0);
         }
     }
 
     /// Sends all datagrams that the node has ready.
     fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
-        // Data of relayed connections leave the relay no sooner than the tunnel can send them.
+        // Data of relayed connections stays in the relay until the tunnel can send it.
         if self.relay.is_enabled() {
             self.peers.iter_mut().for_each(|(id, peer)| peer.relay.offer_messages(now, *id, &mut self.node));
         }
@@ -187,7 +187,7 @@ impl RopewalkEngine {
                 let is_sealed = node.seal_into(now, id, transmit, datagram, |_, _| false);
                 if is_sealed { len } else { 0 }
             });
-            // That it could not be sent says nothing of the path's present address.
+            // The failure says nothing about the path's present address.
             sockets[socket].send(single, 0);
             return SendOutcome::Sent;
         }
@@ -231,7 +231,7 @@ impl RopewalkEngine {
         }
     }
 
-    /// Tells the peers that are not in `configured` that the tunnel is closed, and removes them.
+    /// Closes the tunnel to the peers that are not in `configured`, and removes them.
     fn remove_peers_not_in(&mut self, io: &mut Io, now: Instant, configured: &[PeerConfig]) {
         let keys: BTreeSet<_> = configured.iter().map(|config| config.public_key).collect();
         let is_configured = |peer: &EnginePeer| keys.contains(&peer.config.public_key);
@@ -254,7 +254,7 @@ impl RopewalkEngine {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
             if packet.buffer.is_message() {
-                // Without a relay of our own nothing was announced, and nothing is answered.
+                // Without a relay this end has announced nothing, and answers nothing.
                 if relay.is_enabled() {
                     let received = peer.relay.receive(now, std::mem::take(&mut packet.buffer.bytes));
                     peer.malformed += u64::from(received.is_err());
@@ -295,8 +295,8 @@ impl RopewalkEngine {
         }
     }
 
-    /// Events of the sessions; the node has handled them. Reassembly needs none, as a packet begins with its first
-    /// fragment.
+    /// Handles events of the sessions, after the node has. Reassembly needs none, because a packet begins with its
+    /// first fragment.
     fn handle_node_events(&mut self, io: &Io, now: Instant) {
         while let Some((id, event)) = self.node.poll_event(now) {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
@@ -335,8 +335,8 @@ fn on_send_outcome(node: &mut Node, now: Instant, id: PeerId, path: PathId, outc
     }
 }
 
-/// The outer header's TOS: DSCP and ECN field with which the inner packet came (RFC 6040), ECT(1) too. CE becomes ECT(0):
-/// the inner header carries the mark, which would count against this path otherwise.
+/// The outer header's TOS: the inner packet's original DSCP and ECN field (RFC 6040), also ECT(1). CE becomes ECT(0):
+/// the inner header carries the mark, which would otherwise count against this path.
 fn outer_tos(inner: u8) -> u8 {
     if inner & ECN_MASK == ECN_MASK { inner & !ECN_MASK | ECT_0 } else { inner }
 }
@@ -471,7 +471,7 @@ impl Engine for RopewalkEngine {
 
     fn stop(&mut self, io: &mut Io, now: Instant) {
         while self.relay.abort_any(now, &mut self.peers) {
-            // The resets that the kernel sends reach their hosts.
+            // Lets the resets that the kernel sends reach their hosts.
             self.read_device(io, now);
         }
         self.node.close();

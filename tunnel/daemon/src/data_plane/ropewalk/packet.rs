@@ -1,4 +1,4 @@
-//! The payload of the machine in the daemon: bytes of a pooled buffer, and the offload flag of the device.
+//! The machine's payload in the daemon: bytes of a pooled buffer, and the offload flag of the device.
 
 use super::outer_tos;
 use crate::data_plane::buffer::{BufferSlice, OVERHEAD_BYTES};
@@ -13,11 +13,11 @@ pub(super) struct PacketSlice {
     pub(super) bytes: BufferSlice,
     /// Whether the whole packet begins with a virtio-net header.
     pub(super) offload: bool,
-    /// The TOS byte with which the inner packet came, before the ingress queue marks it; 0 on received fragments.
+    /// The original TOS byte of the inner packet, before the ingress queue marks it; 0 on received fragments.
     pub(super) tos: u8,
-    /// Bytes before `bytes`, of a relay message with data.
+    /// Bytes before `bytes`: the header of a relay message with data.
     pub(super) prefix: Prefix,
-    /// Whether it is a relay message, whose sender has flow control of its own.
+    /// Whether it is a relay message, whose sender has its own flow control.
     pub(super) is_message: bool,
 }
 
@@ -49,7 +49,7 @@ impl Prefix {
         u32::from(self.end - self.start)
     }
 
-    /// The part of `start..end` that is in it.
+    /// The part of `start..end` that is in the prefix.
     fn slice(&self, start: u32, end: u32) -> Self {
         let bound = |offset: u32| self.start + offset.min(self.len()) as u8;
         Self { start: bound(start), end: bound(end), ..*self }
@@ -107,7 +107,7 @@ impl Payload for PacketSlice {
         outer_tos(self.tos) == outer_tos(other.tos)
     }
 
-    /// A super-packet is no acknowledgement.
+    /// A super-packet is not an acknowledgement.
     fn relation(&self, earlier: &Self) -> QueueRelation {
         let (Some((connection, ack)), Some((other, earlier))) = (self.tcp(), earlier.tcp()) else {
             return QueueRelation::Unrelated;

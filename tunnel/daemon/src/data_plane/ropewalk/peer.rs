@@ -17,7 +17,7 @@ pub(super) type Node = node::Node<PacketSlice, PathAddress>;
 
 /// The MTU tried on a path that the peer opened, bytes: Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
-/// The most addresses of a peer that are counted one by one.
+/// Maximum number of a peer's addresses that are counted one by one.
 const MAX_UNALLOWED: usize = 4;
 
 /// The transmit queue of a path, and the socket that it uses.
@@ -30,7 +30,8 @@ pub(super) struct PathQueue {
 #[derive(Debug, Default)]
 pub(super) struct UnallowedSources {
     pub(super) count: u64,
-    /// The packets of the latest addresses, [`MAX_UNALLOWED`] at most: a peer may invent any number of them.
+    /// The number of packets by address, for the latest [`MAX_UNALLOWED`] addresses: a peer may invent any number of
+    /// them.
     pub(super) latest: Vec<(IpAddr, u64)>,
 }
 
@@ -92,7 +93,7 @@ impl EnginePeer {
     }
 
     /// Applies `new_config`, which was checked. New paths are added before old ones are removed, so that the removal
-    /// can be announced on them.
+    /// can be announced on the new ones.
     pub(super) fn change(&mut self, new_config: PeerConfig, id: PeerId, node: &mut Node, now: Instant) {
         if self.config.preshared_key != new_config.preshared_key {
             node.set_preshared(now, id, new_config.preshared_key.clone());
@@ -180,7 +181,7 @@ pub(super) fn check_peer<'a>(
 ) -> Result<(), Error> {
     let config_error = |message: String| Error::config(format!("peer {}: {message}", config.public_key));
     config.options.endpoint_config(&config.weights(), machine::Entropy::seeded(0)).map_err(config_error)?;
-    // A reload with a thousand peers multiplies curve points for new ones alone.
+    // Only new peers are checked: the check multiplies a curve point, and a reload may have a thousand peers.
     if node.sessions().find(&config.public_key).is_none() {
         node.sessions().check_peer_key(&config.public_key).map_err(|error| config_error(error.to_string()))?;
     }

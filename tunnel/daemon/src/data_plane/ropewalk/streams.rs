@@ -12,7 +12,7 @@ const EXPEDITED_FORWARDING: u8 = 46;
 pub(super) struct StreamMap {
     /// Key of the hash.
     pub(super) key: u64,
-    /// What marks packets of the real-time class; none if there is no such class.
+    /// The rules that mark packets as real-time; `None` without that class.
     pub(super) rules: Option<RealtimeRules>,
 }
 

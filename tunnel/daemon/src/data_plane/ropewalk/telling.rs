@@ -1,4 +1,4 @@
-//! Tells the control thread what happens to a peer: names its paths, and drops what the peer causes beyond its budget.
+//! Reports the events of a peer to the control thread: names its paths, and drops events that exceed the peer's budget.
 
 use super::RopewalkEngine;
 use super::peer::{EnginePeer, Node};
@@ -16,16 +16,16 @@ use units::{Instant, PathId, Span};
 /// A reason for which handshakes are refused is reported again after this time: strangers can send any number of them.
 const REFUSAL_INTERVAL: Span = Span::from_secs(60);
 
-/// The refusals of handshakes that were told.
+/// The refused handshakes that were reported.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     told: BTreeMap<Refusal, Instant>,
-    /// [`seal::SealDevice::outdated_initiations`] when it was read last.
+    /// The last value of [`seal::SealDevice::outdated_initiations`].
     outdated: u64,
 }
 
 impl RopewalkEngine {
-    /// Counts a datagram that was dropped, and tells of a handshake that was refused.
+    /// Counts a dropped datagram, and reports a refused handshake.
     pub(super) fn refuse(&mut self, io: &mut Io, now: Instant, socket: usize, reason: DropReason) {
         io.sockets[socket].report.refused += 1;
         let outdated = self.node.sessions().outdated_initiations();
@@ -46,7 +46,7 @@ impl RopewalkEngine {
 }
 
 impl EnginePeer {
-    /// Tells what an event of the node means.
+    /// Reports an event of the node.
     pub(super) fn tell(&mut self, io: &Io, now: Instant, (node, id): (&Node, PeerId), event: NodeEvent) {
         let Self { config, teller, .. } = self;
         let is_established = matches!(event, NodeEvent::Established { .. });
@@ -58,17 +58,17 @@ impl EnginePeer {
     }
 }
 
-/// What has been told of a peer.
+/// The state of a peer that has been reported.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     budget: Budget,
     latest_takeover: Option<Instant>,
-    /// The address of each path when it was told of last.
+    /// The last reported address of each path.
     remotes: BTreeMap<PathId, SocketAddr>,
 }
 
 impl Teller {
-    /// What an event of the node means, if it is reported. `socket` gives the configuration of a socket.
+    /// The change that an event of the node means, if it is reported. `socket` returns the configuration of a socket.
     pub(super) fn change<'a>(
         &mut self,
         (node, id): (&Node, PeerId),
@@ -98,10 +98,10 @@ impl Teller {
                         PathChange::Up(paths.filter(|status| status.path == path).find_map(|it| it.probe_rtt)),
                     )
                 }
-                // One that was removed is no longer there, which is reported.
+                // A removed path no longer exists; the removal is reported.
                 EndpointEvent::PathDown(path) if !node.endpoint(id).is_some_and(|it| it.has_path(path)) => None,
                 EndpointEvent::PathDown(path) => path_change(path, PathChange::Down),
-                // The peer does not use it; this end would.
+                // The peer does not use the path, although this end would.
                 EndpointEvent::PathRemoved(path) if is_configured(config, path) => path_change(path, PathChange::Down),
                 EndpointEvent::PathRemoved(path) => path_change(path, PathChange::Removed),
                 EndpointEvent::Closed => Some(PeerChange::Closed),
@@ -127,7 +127,7 @@ impl Teller {
         std::mem::replace(&mut self.latest_takeover, takeover) != takeover && takeover.is_some()
     }
 
-    /// Sends what happened, unless the peer has caused too much.
+    /// Sends a change, unless the peer has exceeded its budget.
     pub(super) fn tell(&mut self, events: &EventSender, now: Instant, config: &PeerConfig, change: PeerChange) {
         if self.budget.take(now) {
             send(events, config, change);
@@ -135,7 +135,7 @@ impl Teller {
     }
 }
 
-/// Sends what this end did, which needs no budget.
+/// Sends a change that this end made, which needs no budget.
 pub(super) fn send(events: &EventSender, config: &PeerConfig, change: PeerChange) {
     let name = PeerName { public_key: Some(config.public_key), name: config.name.clone() };
     events.send(Change::Peer(name, change));
@@ -145,7 +145,7 @@ fn is_configured(config: &PeerConfig, path: PathId) -> bool {
     config.paths.iter().any(|configured| u16::from(configured.id) == path.0)
 }
 
-/// The name of a path, and what it is bound to.
+/// The name of a path, and the device and address that it is bound to.
 fn path_name<'a>(
     config: &PeerConfig,
     path: PathId,
@@ -167,7 +167,7 @@ fn path_name<'a>(
     }
 }
 
-/// Tells the paths of a peer that is new.
+/// Reports the paths of a new peer.
 pub(super) fn tell_configured<'a>(
     events: &EventSender,
     config: &PeerConfig,
@@ -179,7 +179,7 @@ pub(super) fn tell_configured<'a>(
     }
 }
 
-/// Tells how the paths of `new` differ from those of `old`, by their names.
+/// Reports how the paths of `new` differ from those of `old`, by their names.
 pub(super) fn tell_reload<'a>(
     events: &EventSender,
     old: &PeerConfig,

@@ -1,4 +1,4 @@
-//! A relayed connection at this end of the tunnel: its socket, and what is known of it.
+//! A relayed connection at this end of the tunnel: its socket and its state.
 
 use super::peer::{MAX_READ_BYTES, PeerRelay};
 use super::socket::RelaySocket;
@@ -16,23 +16,23 @@ const READ_BUDGET: u64 = 256 * 1024;
 pub(super) struct RelayedConnection {
     pub(super) peer: PeerId,
     pub(super) id: ConnectionId,
-    /// The client's and the server's.
+    /// The client's and the server's address.
     pub(super) addresses: Addresses,
     pub(super) stage: Stage,
     /// Whether it is listed as active.
     pub(super) is_active: bool,
 }
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The near end holds the client's SYN, as it was read from the device, until the far end has connected.
+    /// The near end holds the client's SYN, as read from the device, until the far end has connected.
     Held(Vec<u8>),
     /// There is a socket.
     Socket(ConnectedSocket),
 }
 
-/// The socket of a connection, and what epoll has said about it.
+/// The socket of a connection, and its readiness according to epoll.
 #[derive(Debug)]
 pub(super) struct ConnectedSocket {
     pub(super) socket: RelaySocket,
@@ -63,7 +63,7 @@ impl ConnectedSocket {
         }
     }
 
-    /// Moves bytes both ways as far as the socket, the relay and a budget allow. True if there is more to do.
+    /// Moves bytes in both directions as far as the socket, the relay and a budget allow. True if there is more to do.
     ///
     /// # Errors
     /// The connection failed.
@@ -96,7 +96,7 @@ impl ConnectedSocket {
         if !self.has_written_end && relay.is_finished(id) {
             self.has_written_end = true;
             self.socket.shut_down();
-            // The end is consumed, too: the connection may be complete.
+            // The end is consumed as well: the connection may be complete.
             relay.consume(now, id, 0);
         }
         Ok(())
@@ -120,7 +120,7 @@ impl ConnectedSocket {
                 Some(len) => {
                     budget -= len as u64;
                     peer.counters.sent_bytes += len as u64;
-                    // A buffer that is less than half full would use more memory than is accounted for.
+                    // A buffer that is less than half full would use more memory than is charged.
                     let is_full = len as u64 >= MAX_READ_BYTES / 2;
                     let chunk = if is_full { buffer.freeze(len) } else { BufferSlice::from(buffer[..len].to_vec()) };
                     relay.write(id, chunk);

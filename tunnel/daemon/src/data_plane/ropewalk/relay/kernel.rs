@@ -1,7 +1,7 @@
-//! Translation of packets in the kernel: an eBPF program at the egress of the TUN device (`bpf/relay.bpf.c`), which looks
-//! packets up in a map and lets those of relayed connections come in again. The daemon sees their SYNs alone.
+//! Translation of packets in the kernel: an eBPF program at the egress of the TUN device (`bpf/relay.bpf.c`) looks
+//! packets up in a map, and redirects those of relayed connections to the ingress. The daemon sees only their SYNs.
 //!
-//! Program and map exist as long as the daemon has their descriptors. Where the kernel refuses them, the daemon
+//! Program and map exist as long as the daemon has their descriptors. If the kernel refuses them, the daemon
 //! translates.
 
 use aya::maps::{HashMap, MapData};
@@ -38,13 +38,14 @@ impl KernelTranslations {
         attached.ok()
     }
 
-    /// Packets `from` these addresses come in again with those of `to`. False if the kernel refuses that.
+    /// Redirects packets with the addresses `from` to the ingress, with the addresses `to`. False if the kernel refuses
+    /// the entry.
     pub(super) fn insert(&mut self, from: &Addresses, to: &Addresses) -> bool {
         let inserted = self.map.insert(flow(from), flow(to), 0);
         inserted.inspect_err(|error| info!("relayed packets are translated by the daemon from now on: {error}")).is_ok()
     }
 
-    /// Packets from these addresses leave by the device.
+    /// Lets packets with the addresses `from` leave by the device again.
     pub(super) fn remove(&mut self, from: &Addresses) {
         if let Err(error) = self.map.remove(&flow(from)) {
             debug!("a translation was not removed: {error}");
@@ -56,7 +57,7 @@ fn attach(device: &str) -> Result<KernelTranslations, Box<dyn std::error::Error>
     let mut ebpf = Ebpf::load(OBJECT)?;
     let program: &mut SchedClassifier = ebpf.program_mut(PROGRAM).ok_or("no program")?.try_into()?;
     program.load()?;
-    // Kernels without TCX (before 6.6) need the queueing discipline; it goes with the device.
+    // Kernels without TCX (before 6.6) need the queueing discipline, which is removed with the device.
     let _ = qdisc_add_clsact(device);
     program.attach(device, TcAttachType::Egress)?;
     if let Err(error) = steer_flows(device) {
@@ -66,9 +67,9 @@ fn attach(device: &str) -> Result<KernelTranslations, Box<dyn std::error::Error>
     Ok(KernelTranslations { map, _program: ebpf })
 }
 
-/// Lets one CPU receive all packets of a flow (receive packet steering, Documentation/networking/scaling.rst). A packet
-/// that comes in again would be received by the CPU that sent it, and those of one flow are sent by several: TCP takes
-/// their reordering for loss.
+/// Lets one CPU receive all packets of a flow (receive packet steering, Documentation/networking/scaling.rst).
+/// Otherwise a redirected packet would be received by the CPU that sent it. Several CPUs send the packets of one flow,
+/// and TCP takes their reordering for loss.
 fn steer_flows(device: &str) -> std::io::Result<()> {
     let cpus = sysconf(SysconfVar::_NPROCESSORS_ONLN)?.unwrap_or(1);
     std::fs::write(format!("/sys/class/net/{device}/queues/rx-0/rps_cpus"), cpu_mask(cpus as u32))

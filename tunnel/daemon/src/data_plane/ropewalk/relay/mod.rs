@@ -4,14 +4,16 @@
 //! client -> server              leaves by the device, and comes in again as  remote:n -> local:m
 //! local:m -> remote:n           leaves by the device, and comes in again as  server -> client
 //! ```
-//! `local` and `remote` are the addresses of the internal network, which is on the device alone: the daemon's socket is
-//! connected from the one to port `n` of the other. At the near end the client's SYN is held until the far end has
-//! connected; then the socket connects, its own SYN is dropped, and the client's takes its place (simultaneous open,
-//! RFC 9293, section 3.5). So no socket listens, a firewall sees connections that the host has begun, and no SYN is
-//! answered before the server has answered. At the far end the socket's SYN goes to the server as the client's.
+//! `local` and `remote` are the addresses of the internal network, which is on the device only: the daemon's socket is
+//! connected from `local` to port `n` of `remote`. At the near end the client's SYN is held until the far end has
+//! connected. Then the socket connects, its own SYN is dropped, and the client's replaces it (simultaneous open, RFC
+//! 9293, section 3.5). So no socket listens, a firewall sees connections that the host has begun, and no SYN is
+//! answered before the server has answered. At the far end the socket's SYN goes to the server with the client's
+//! address.
 //!
-//! Packets come in by the device as those from the tunnel do: reverse path filter, firewall and forwarding treat them
-//! alike, and nothing but the device is changed on the host. The kernel translates, where it can; otherwise the daemon.
+//! These packets come in by the device like those from the tunnel: reverse path filter, firewall and forwarding treat
+//! them alike, and nothing except the device is changed on the host. The kernel translates if it can; otherwise the
+//! daemon does.
 
 mod connection;
 mod kernel;
@@ -53,7 +55,7 @@ pub(super) struct RelayDriver {
     options: Option<RelayOptions>,
     epoll: Epoll,
     translations: Translations,
-    /// By slot, which is also the data of epoll.
+    /// The connections by slot, which is also the data of epoll.
     connections: Vec<Option<RelayedConnection>>,
     free_slots: Vec<usize>,
     slots: BTreeMap<(PeerId, ConnectionId), usize>,
@@ -82,12 +84,12 @@ impl RelayDriver {
         })
     }
 
-    /// The end of the relay with a new peer.
+    /// This end of the relay with a new peer.
     pub(super) fn peer_relay(&self) -> PeerRelay {
         PeerRelay::new(self.options.as_ref().map(|options| options.max_connections))
     }
 
-    /// Whether an address is of the internal networks, and so no packet of the tunnel may have it.
+    /// Whether an address is of the internal networks, which no packet of the tunnel may have.
     pub(super) fn is_internal(&self, address: IpAddr) -> bool {
         let mut networks = self.options.iter().flat_map(|options| &options.networks);
         networks.any(|network| network.contains(address))
@@ -103,7 +105,7 @@ impl RelayDriver {
         self.translations.is_in_kernel()
     }
 
-    /// Whether connections have something to do that needs no event.
+    /// Whether connections have something to do without an event.
     pub(super) fn is_active(&self) -> bool {
         !self.active.is_empty()
     }
@@ -160,7 +162,7 @@ impl RelayDriver {
         self.add(RelayedConnection { peer, id, addresses, stage: Stage::Socket(connected), is_active: false });
     }
 
-    /// Near end: the far end has connected. The socket takes the held SYN for its peer's.
+    /// Near end: the far end has connected. The socket takes the held SYN for that of its peer.
     fn on_accepted(
         &mut self,
         now: Instant,
@@ -186,7 +188,7 @@ impl RelayDriver {
         self.watch(slot);
     }
 
-    /// A connection does not exist any more. Returns the held SYN if it is to go through the tunnel instead.
+    /// A connection no longer exists. Returns the held SYN if it is to go through the tunnel instead.
     fn on_closed(
         &mut self,
         now: Instant,
@@ -268,7 +270,7 @@ impl RelayDriver {
         }
     }
 
-    /// Adds the socket of a connection to the interest list, edge-triggered, once and for all.
+    /// Adds the socket of a connection to the interest list, edge-triggered, for the whole life of the connection.
     fn watch(&mut self, slot: usize) {
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         if let Some(RelayedConnection { stage: Stage::Socket(connected), .. }) = &self.connections[slot] {
@@ -277,7 +279,7 @@ impl RelayDriver {
         }
     }
 
-    /// Removes a connection; its translations linger.
+    /// Removes a connection; its translations stay for a while.
     fn remove(&mut self, now: Instant, slot: usize) -> Option<RelayedConnection> {
         let connection = self.connections[slot].take()?;
         self.slots.remove(&(connection.peer, connection.id));
@@ -320,7 +322,7 @@ impl RelayDriver {
         }
     }
 
-    /// Handles what epoll says of the sockets.
+    /// Handles the epoll events of the sockets.
     pub(super) fn poll_sockets(&mut self, now: Instant, peers: &mut Peers) {
         let mut events = [EpollEvent::empty(); MAX_EVENTS];
         loop {
@@ -354,7 +356,7 @@ impl RelayDriver {
         self.activate_slot(slot);
     }
 
-    /// A connection has failed: its other end is told.
+    /// Handles a failed connection: its other end gets a reset.
     fn fail(&mut self, now: Instant, peers: &mut Peers, slot: usize, error: &io::Error) {
         let Some(connection) = self.remove(now, slot) else { return };
         if let Some(peer) = peers.get_mut(&connection.peer) {
@@ -382,7 +384,7 @@ impl RelayDriver {
         }
     }
 
-    /// Ends the connections that the allowed IPs of their peers do not allow any more.
+    /// Ends the connections that the allowed IPs of their peers no longer allow.
     pub(super) fn end_unallowed(
         &mut self,
         now: Instant,
@@ -434,7 +436,7 @@ fn packets(connection: &RelayedConnection) -> Addresses {
     if connection.id.is_local { connection.addresses } else { connection.addresses.reversed() }
 }
 
-/// The address that lies beyond the peer.
+/// The connection's address on the peer's side.
 fn peer_address(connection: &RelayedConnection) -> IpAddr {
     packets(connection).destination.ip()
 }
@@ -446,8 +448,8 @@ fn held_syn(connection: RelayedConnection) -> Option<Vec<u8>> {
     }
 }
 
-/// Each connection has a socket: raises the limit of open files as far as it may be, up to the connections of all peers,
-/// so that one with as many as it may have leaves others theirs.
+/// Raises the limit of open files as far as allowed, up to the connections of all peers, because each connection has a
+/// socket. So a peer with its maximum leaves the sockets of other peers available.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     const OTHER_FILES: u64 = 1024;
@@ -455,7 +457,7 @@ fn raise_file_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < wanted
     {
-        // With fewer, connections beyond the limit are not relayed.
+        // With a lower limit, connections beyond it are not relayed.
         let _: Result<(), Errno> = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard);
     }
 }

@@ -1,7 +1,8 @@
 //! The relay with one peer: the sans-IO machine, and its messages as inner packets of the tunnel.
 //!
-//! Both ends must relay. Each says so when a session begins, by the reset of a connection that never exists (the last
-//! number); a program that knows no relay drops that. Until the peer has said so, nothing is relayed to it.
+//! Both ends must relay. Each announces that when a session begins, by the reset of a connection that never exists (the
+//! last number); a program without a relay drops the reset. Until the peer has announced it, nothing is relayed to the
+//! peer.
 
 use super::super::packet::{PacketSlice, Prefix};
 use super::super::peer::Node;
@@ -14,10 +15,10 @@ use seal::PeerId;
 use units::{Instant, Span};
 use wire::Malformed;
 
-/// Bytes that wait in the tunnel's ingress queue, beyond which data stay in the relay: queued there, they would delay
-/// the packets of other flows.
+/// Bytes in the tunnel's ingress queue above which data stays in the relay: more data in the queue would delay the
+/// packets of other flows.
 const RELAY_BACKLOG: u64 = 128 * 1024;
-/// Messages smaller than this are cut from what is read at once, bytes.
+/// Minimum number of bytes that are read from a connection at once; smaller messages are cut from them.
 const MIN_READ_BYTES: u32 = 16 * 1024;
 /// Maximum number of bytes that are read from a connection at once.
 pub(super) const MAX_READ_BYTES: u64 = 64 * 1024;
@@ -35,10 +36,10 @@ pub(in super::super) struct PeerRelay {
     is_enabled: bool,
     /// Whether the peer has announced that it relays, in this session.
     peer_relays: bool,
-    /// When this end has last announced it.
+    /// When this end last announced that it relays.
     announced: Option<Instant>,
     has_announcement: bool,
-    /// Maximum size of the data of a message at present, bytes.
+    /// Current maximum size of the data of a message, bytes.
     message_bytes: u32,
     pub(super) counters: RelayCounters,
 }
@@ -59,7 +60,8 @@ impl PeerRelay {
         }
     }
 
-    /// Whether connections to the peer are relayed. If that is not known, the peer is asked.
+    /// Whether connections to the peer are relayed. If that is unknown, this end sends an announcement, which the peer
+    /// answers.
     pub(super) fn is_usable(&mut self, now: Instant) -> bool {
         if !self.peer_relays {
             self.announce(now);
@@ -111,7 +113,7 @@ impl PeerRelay {
         Ok(())
     }
 
-    /// Bytes to read from a connection at once: what makes one message, unless that is little.
+    /// Bytes to read from a connection at once: one message, but at least [`MIN_READ_BYTES`].
     pub(super) fn read_bytes(&self) -> u64 {
         if self.message_bytes < MIN_READ_BYTES { MAX_READ_BYTES } else { u64::from(self.message_bytes) }
     }
@@ -156,8 +158,8 @@ impl PeerRelay {
     }
 }
 
-/// The size of a data message's bytes: what all paths deliver in a millisecond, in whole fragments whose datagrams one
-/// system call sends.
+/// The size of a message's data, bytes: the amount that all paths deliver in a millisecond, in whole fragments whose
+/// datagrams one system call sends.
 fn message_bytes(endpoint: &Endpoint<PacketSlice>) -> u32 {
     let Some(fragment) = endpoint.fragment_size() else { return 0 };
     let max_fragments = (MAX_BYTES as u32 / (fragment + DATA_HEADER_BYTES + SEAL_OVERHEAD)).min(MAX_SEGMENTS as u32);
@@ -165,7 +167,7 @@ fn message_bytes(endpoint: &Endpoint<PacketSlice>) -> u32 {
     (fragments * fragment).saturating_sub(Prefix::MAX_LEN as u32)
 }
 
-/// The inner packet of a message: data stay where they are.
+/// The inner packet of a message. The data is not copied.
 fn packet(message: Message<BufferSlice>) -> PacketSlice {
     let mut header = Vec::with_capacity(Header::MAX_LEN);
     message.header.write(&mut header);
@@ -175,7 +177,7 @@ fn packet(message: Message<BufferSlice>) -> PacketSlice {
     }
 }
 
-/// The stream of a message: data of a connection are in order, others need not be.
+/// The stream of a message: the data of a connection is in order, other messages do not have to be.
 fn stream(header: &Header) -> u8 {
     let number = u64::from(header.connection) << 1 | u64::from(header.opened_by_sender);
     match header.body {

@@ -20,7 +20,7 @@ const MAX_CHUNKS: usize = 64;
 pub(super) struct RelaySocket(Socket);
 
 impl RelaySocket {
-    /// Begins to connect. Returns the socket and its local address.
+    /// Starts to connect. Returns the socket and its local address.
     ///
     /// # Errors
     /// No file descriptor or port is left, or the device lacks the network's address.
@@ -29,9 +29,10 @@ impl RelaySocket {
         let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
         socket.set_tcp_nodelay(true)?;
         socket.set_keepalive(true)?;
-        // Urgent data stay where they are in the byte stream (RFC 6093).
+        // Urgent data stays in its place in the byte stream (RFC 6093).
         socket.set_out_of_band_inline(true)?;
-        // The port is chosen when the remote address is known: there are far more connections than ports.
+        // The kernel chooses the port when it knows the remote address, because there are far more connections than
+        // ports.
         setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
         socket.bind(&SocketAddr::new(network.local, 0).into())?;
         match socket.connect(&SocketAddr::new(network.remote, number).into()) {
@@ -39,7 +40,7 @@ impl RelaySocket {
             _ => {}
         }
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        // IPv6 addresses come with a scope, which the addresses of packets do not have.
+        // The socket's IPv6 addresses have a scope, which the addresses of packets do not have.
         Ok((Self(socket), SocketAddr::new(local.ip(), local.port())))
     }
 
@@ -68,14 +69,14 @@ impl RelaySocket {
         would_block(self.0.send_vectored_with_flags(&slices[..count], nix::libc::MSG_NOSIGNAL))
     }
 
-    /// Ends the byte stream that is sent. A connection that has failed meanwhile tells so by an event.
+    /// Ends the byte stream that is sent. If the connection has failed since, an event follows.
     pub(super) fn shut_down(&self) {
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
     /// Resets the connection (RST) and closes the socket.
     pub(super) fn abort(self) {
-        // A failed connection is reset already.
+        // A failed connection has already been reset.
         let _ = self.0.set_linger(Some(Duration::ZERO));
     }
 
@@ -99,7 +100,7 @@ fn would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// What a failed connection means to its other end.
+/// The reason that the other end of a failed connection gets.
 pub(super) fn reset_reason(error: &io::Error) -> ResetReason {
     match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
         Errno::ECONNREFUSED => ResetReason::Refused,

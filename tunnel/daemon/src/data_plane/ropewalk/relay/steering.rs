@@ -9,7 +9,7 @@ use wire::relay::Addresses;
 use wire::segment::Segmenter;
 use wire::virtio::VirtioNetHeader;
 
-/// What becomes of a packet that has left by the device.
+/// The outcome for a packet that has left by the device.
 pub(in super::super) enum Steered {
     /// It came in again, or was dropped.
     Handled,
@@ -46,11 +46,11 @@ impl RelayDriver {
         }
     }
 
-    /// An ICMP error about a packet that the daemon's socket has sent goes to that socket.
+    /// Passes an ICMP error about a packet that the daemon's socket has sent to that socket.
     fn steer_error(&self, device: &mut Device, bytes: &mut [u8], inner: &Inner) -> Steered {
         let packet = &mut bytes[header_len(device)..];
         let quoted = translate::quoted_tcp_addresses(packet, inner);
-        // The answers to the quoted packet are what is translated.
+        // The table has the translations of the answers to the quoted packet.
         let action = quoted.and_then(|quoted| self.translations.get(&quoted.reversed()));
         match action {
             Some(Action::Translate(translation)) => {
@@ -97,7 +97,7 @@ pub(super) fn write_reset(device: &mut Device, syn: &[u8]) {
     }
 }
 
-/// Tells the client of a held SYN that there is no way to the server.
+/// Answers a held SYN with an ICMP error: the server is unreachable.
 pub(super) fn write_unreachable(device: &mut Device, syn: &[u8]) {
     let syn = &syn[header_len(device)..];
     if let Ok(inner) = Inner::parse(syn) {

@@ -1,23 +1,24 @@
-//! The translations of the relay: which packets that leave by the TUN device come in again, and with which addresses.
+//! The translations of the relay: the packets that leave by the TUN device and come in again, and their new addresses.
 //!
-//! A relayed connection has two: its own packets come in as the daemon's socket expects them, and the socket's as
-//! those of the connection's other end. Both stay for a while after the socket is closed, as the kernel still ends the
-//! connection in order.
+//! A relayed connection has two: its own packets come in as the daemon's socket expects them, and the socket's packets
+//! as those of the connection's other end. Both stay for a while after the socket is closed, because the kernel still
+//! completes the connection's end.
 
 use super::kernel::KernelTranslations;
 use std::collections::{HashMap, VecDeque};
 use units::{Instant, Span};
 use wire::relay::Addresses;
 
-/// Time for which a closed connection is translated: longer than TIME-WAIT (60 s in Linux) or the timeouts of the last
-/// segments of most connections. Also the time for which packets of a refused connection go through the tunnel.
+/// Time for which a closed connection is still translated: longer than TIME-WAIT (60 s in Linux) and than the timeouts
+/// of the last segments of most connections. Also the time for which packets of a refused connection go through the
+/// tunnel.
 const LINGER: Span = Span::from_secs(120);
 /// Maximum number of connections with all peers: each has a number, and none has 0.
 pub(super) const MAX_CONNECTIONS: u16 = u16::MAX;
 /// Maximum number of remembered connections that are not relayed.
 const MAX_PASSED: usize = 65_536;
 
-/// What happens to a packet that leaves by the device.
+/// The action for a packet that leaves by the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Its connection is being opened.
@@ -41,7 +42,7 @@ pub(super) struct Translation {
     pub(super) drops_syn: bool,
 }
 
-/// What expires.
+/// An entry that will expire.
 #[derive(Clone, Copy, Debug)]
 enum Ended {
     Connection { number: u16, packets: Addresses, socket: Addresses },
@@ -80,8 +81,8 @@ impl Translations {
         self.actions.get(addresses).copied()
     }
 
-    /// The connection of these packets is being opened. Whatever an earlier one of the same addresses has left is
-    /// forgotten.
+    /// Notes that the connection of these packets is being opened. The entries of an earlier connection with the same
+    /// addresses are forgotten.
     pub(super) fn hold(&mut self, packets: Addresses) {
         if let Some(Action::Translate(earlier)) = self.set(packets, Action::Hold) {
             self.remove(&earlier.to.reversed(), |_| true);
@@ -103,7 +104,7 @@ impl Translations {
         self.passed += 1;
     }
 
-    /// A number that no connection has.
+    /// Takes a number that no connection has.
     pub(super) fn take_number(&mut self, now: Instant) -> Option<u16> {
         self.expire(now, 0);
         while self.free_numbers.is_empty() && !self.ended.is_empty() {
@@ -117,7 +118,8 @@ impl Translations {
         self.free_numbers.push_front(number);
     }
 
-    /// A connection has a socket from now on: its packets and the socket's are translated into each other.
+    /// Adds the translations of a connection that has a socket from now on: its packets and the socket's are translated
+    /// into each other.
     pub(super) fn add(&mut self, packets: Addresses, socket: Addresses, number: u16, drops_syn: bool) {
         self.hold(packets);
         let translation = |to: Addresses, drops_syn: bool| {
@@ -127,7 +129,7 @@ impl Translations {
         self.set(socket, translation(packets, drops_syn));
     }
 
-    /// The connection of these packets was reset: those that follow are not its socket's any more.
+    /// Forgets the packets of a connection that was reset: further ones no longer go to its socket.
     pub(super) fn forget_packets(&mut self, packets: &Addresses, number: u16) {
         self.remove(packets, |action| matches!(action, Action::Translate(translation) if translation.number == number));
     }
@@ -145,7 +147,7 @@ impl Translations {
         self.expire(now, 0);
     }
 
-    /// Forgets what ended long ago, and the oldest `more`.
+    /// Forgets entries that ended long ago, and `more` of the oldest ones.
     fn expire(&mut self, now: Instant, more: usize) {
         let mut more = more;
         while let Some((at, ended)) = self.ended.front().copied() {
@@ -194,7 +196,7 @@ impl Translations {
                 }
                 _ => true,
             };
-            // Without the program packets leave by the device, where the daemon translates them.
+            // Without the program packets leave by the device, and the daemon translates them.
             self.kernel = self.kernel.take().filter(|_| is_kept);
         }
         earlier
