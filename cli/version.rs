@@ -5,14 +5,14 @@ use std::process::Command;
 
 /// The version of the sources in `folder`, whose manifest says `base`, in the form and the order of Debian's versions
 /// (deb-version(7)): `0.1.0` at the tag `v0.1.0`, `0.1.0~git20261127135423.06ae08f7ab` before there is such a tag, and
-/// `0.1.0+git...` after it, with the commit's time in UTC. `.changed` follows where files differ from the commit's. Without
-/// git it is `base`.
+/// `0.1.0+git...` after it, with the commit's time in UTC. `.changed` follows if files differ from the commit's. Without git
+/// it is `base`.
 pub(crate) fn version(folder: &Path, base: &str) -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").arg("-C").arg(folder).args(arguments).env("TZ", "UTC").output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    // Not the repository of others that holds a copy of the sources.
+    // Not another repository that holds a copy of the sources.
     let top = git(&["rev-parse", "--show-toplevel"]).map(std::path::PathBuf::from);
     if top.is_none() || top.and_then(|top| top.canonicalize().ok()) != folder.canonicalize().ok() {
         return base.to_owned();

@@ -20,7 +20,7 @@ PARTS = {
     "_build_network": (("fat_tree", "link", "path"), "describe its network"),
     "_build_report": (("claim", "figure", "fit", "table"), "say what the report shows"),
 }
-"""Modules with the types that only some keys of a scenario need: their names, these keys, and what the tables do."""
+"""Modules with the types that only some keys of a scenario need: their names, these keys, and the tables' purpose."""
 WIDTH = 120
 
 HEAD = '''"""The tables of a scenario as classes, and `scenario`, which makes a scenario of them.
@@ -85,7 +85,7 @@ def generated(schema: Schema) -> dict[str, str]:
     for module, (part, purpose) in PARTS.items():
         needed = closure([keys[name] for name in part], definitions)
         own = needed - closure([key for name, key in keys.items() if name not in part], definitions)
-        # An alias is a value, unlike an annotation: what it names has to be there when it is made.
+        # An alias is a value, unlike an annotation: the names in it have to exist when it is made.
         aliases = {name for name in own if "properties" not in definitions[name]}
         own -= {name for name in aliases if closure([definitions[name]], definitions) - own}
         shared = ", ".join(sorted(type_name(name) for name in needed - own))
@@ -98,7 +98,7 @@ def generated(schema: Schema) -> dict[str, str]:
 
 
 def without_twins(schema: Schema) -> Schema:
-    """Without definitions such as `host2`, which differ from `host` in their defaults only."""
+    """Without definitions such as `host2`, which differ from `host` only in their defaults."""
     names = schema["$defs"]
     twins = {name: name[:-1] for name in names if name[-1] == "2" and name[:-1] in names}
     text = json.dumps(schema)
@@ -112,7 +112,7 @@ def without_twins(schema: Schema) -> Schema:
 
 
 def closure(schemas: list[Schema], definitions: dict[str, Schema]) -> set[str]:
-    """The names of the definitions that these schemas refer to, also by others."""
+    """The names of the definitions that these schemas refer to, directly or through others."""
     names: set[str] = set()
     found = set(re.findall(r"#/\$defs/([\w-]+)", json.dumps(schemas)))
     while found - names:
@@ -126,7 +126,7 @@ def types(definitions: dict[str, Schema]) -> str:
     tables = {name: definition for name, definition in definitions.items() if "properties" in definition}
     others = {name: definition for name, definition in definitions.items() if name not in tables}
     parts = [dataclass_of(type_name(name), table) for name, table in sorted(tables.items())]
-    # What refers to another alias comes after it.
+    # An alias that refers to another one comes after it.
     parts += [alias(*other) for other in sorted(others.items(), key=lambda other: ("$ref" in str(other[1]), other[0]))]
     return "".join(parts)
 
@@ -137,13 +137,13 @@ def type_name(name: str) -> str:
 
 
 def alias(name: str, definition: Schema) -> str:
-    """A type that is no table: a quantity, a choice of words, or several forms of one key."""
+    """A type that is not a table: a quantity, a choice of words, or several forms of one key."""
     text = str(definition.get("description", f"`{name}`.")).strip()
     return f"\n{type_name(name)} = {annotation(definition)}\n{docstring(text, 0)}"
 
 
 def annotation(schema: Schema) -> str:
-    """The type of a value; its own null is left to the caller."""
+    """The type of a value; the caller handles a `null` of its own."""
     if "$ref" in schema:
         return type_name(schema["$ref"].removeprefix("#/$defs/"))
     if "const" in schema:

@@ -1,11 +1,12 @@
-//! `cargo xtask bench kernel`: what the eBPF programs cost on the running kernel, beside its own Reno and CUBIC.
+//! `cargo xtask bench kernel`: the cost of the eBPF programs on the running kernel, compared with its own Reno and CUBIC.
 //!
-//! An MPTCP connection sends over two subflows, or so many as are wanted, between network namespaces, without a limit of the rate: what limits it is
-//! the processor. Slow start ends at ten packets, so that each acknowledgement passes through the growth of the window.
-//! In each round every algorithm sends once, one after the other, beginning with another one each time. CPU time is that
-//! of this process, in which both ends and what the kernel does for them run; what interrupts or another thread of the
-//! kernel did is missing, for all alike. Time for an acknowledgement is the kernel's own measurement
-//! (`kernel.bpf_stats_enabled`) in a further transfer: all functions of a program, for each call of the one called most.
+//! An MPTCP connection sends over two subflows, or another number, between network namespaces, without a rate limit: the
+//! processor is the bottleneck. Slow start ends at ten packets, so that each acknowledgement passes through the growth of
+//! the window. In each round every algorithm sends once, one after another, beginning with a different one each time. CPU
+//! time is that of this process, which runs both ends and the kernel's work for them. Work in interrupts and in other kernel
+//! threads is missing for all algorithms alike. Time per acknowledgement is the kernel's own measurement
+//! (`kernel.bpf_stats_enabled`) in a further transfer: the time of all functions of a program per call of its most frequent
+//! one.
 
 use crate::shell;
 use ::kernel::Program;
@@ -38,13 +39,13 @@ struct Options {
 /// One transfer.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// CPU seconds a gigabyte.
+    /// CPU seconds per gigabyte.
     cpu_s: f64,
-    /// Gigabits a second.
+    /// Gigabits per second.
     gbps: f64,
 }
 
-/// A program that is loaded as long as this lives, if it was not loaded before.
+/// A program that stays loaded as long as this value exists, if it was not loaded before.
 struct Guest {
     program: &'static Program,
     is_ours: bool,
@@ -72,7 +73,7 @@ impl Drop for Guest {
 /// Runs the benchmark and prints its table.
 pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     let options = parse(options)?;
-    // One that somebody else has loaded is measured too, such as an earlier version by `bpftool struct_ops register`.
+    // A program that somebody else has loaded is measured too, such as an earlier version by `bpftool struct_ops register`.
     let registered = ::kernel::registered();
     let (others, ours): (Vec<&String>, Vec<_>) = options.names.iter().partition(|name| registered.contains(*name));
     let guests = ours.into_iter().map(|name| Guest::load(name)).collect::<Result<Vec<_>, _>>()?;
@@ -128,7 +129,7 @@ fn parse(words: &[&str]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// One transfer of each, in an order that begins with another one each round.
+/// One transfer per algorithm, beginning with a different one each round.
 fn measure_all(paths: &mut Paths, names: &[&str], round: u64, megabytes: u64) -> Result<Vec<Cost>, String> {
     let mut costs = vec![Cost { cpu_s: 0.0, gbps: 0.0 }; names.len()];
     for step in 0..names.len() {
@@ -153,7 +154,7 @@ fn cpu_s() -> Result<f64, String> {
     Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
 }
 
-/// Acknowledgements, and nanoseconds for each, of those that are programs.
+/// Number of acknowledgements, and nanoseconds per acknowledgement, for the algorithms that are programs.
 fn acknowledgements(paths: &mut Paths, names: &[&str], megabytes: u64) -> Result<Vec<Option<(u64, f64)>>, String> {
     let _stats = Stats::enable()?;
     let measure = |name: &&str| {

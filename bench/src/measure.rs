@@ -1,7 +1,7 @@
 //! CPU time and peak memory of a program.
 //!
 //! `getrusage` sums over all children and keeps the maximum peak, so a new process (`ropewalk-bench measure`) runs one
-//! program and nothing else, and then asks about its children.
+//! program and nothing else, and then queries the usage of its children.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Cost {
     /// User and system time, seconds.
     pub(crate) cpu_s: f64,
-    /// Greatest resident set, bytes.
+    /// Maximum resident set, bytes.
     pub(crate) peak_bytes: u64,
     /// Standard output.
     pub(crate) stdout: String,

@@ -1,9 +1,9 @@
-//! `cargo xtask bench resources`: what one datagram of each kind costs the host that receives it: CPU time, memory that
-//! stays held, and bytes answered.
+//! `cargo xtask bench resources`: the cost of one datagram of each kind for the receiving host: CPU time, memory that stays
+//! allocated, and bytes of answers.
 //!
-//! The host is `node::Node` with the tunnel's own endpoint, sessions and ciphers, without sockets and device, in virtual time: 10 000
-//! datagrams a second. Times are ratios to that of a datagram of 1150 bytes in order, measured beside the others in each
-//! round. Nothing here logs: the data plane has no log line for a datagram.
+//! The host is `node::Node` with the tunnel's own endpoint, sessions and ciphers, without sockets and device, in virtual
+//! time: 10 000 datagrams per second. Times are ratios to that of a datagram of 1150 bytes in order, measured together with
+//! the others in each round. Nothing here logs: the data plane writes no log line per datagram.
 
 use crate::shell;
 use machine::{Delivery, Entropy, PathConfig, Payload, Reassembler, TunnelOptions};
@@ -46,7 +46,7 @@ impl Address for Source {
     }
 }
 
-/// Bytes of a received datagram, which they keep in memory.
+/// Bytes of a received datagram, which keep it in memory.
 #[derive(Clone, Debug)]
 struct Bytes {
     buffer: Arc<[u8]>,
@@ -100,20 +100,20 @@ impl Kind {
         kinds
     }
 
-    /// Who sends it, and what it is.
+    /// The sender, and a description of the datagram.
     fn words(self) -> [String; 2] {
         let [who, what] = match self {
             Self::Random => ["stranger", "random bytes"],
             Self::NoSession => ["stranger", "a sealed datagram of no session"],
             Self::WrongMac1 => ["stranger", "an initiation with a wrong mac1"],
-            Self::UnknownKey => ["stranger with the public key", "an initiation, 50 a second"],
-            Self::UnknownKeyUnderLoad => ["stranger with the public key", "an initiation, 10 000 a second"],
+            Self::UnknownKey => ["stranger with the public key", "an initiation, 50 per second"],
+            Self::UnknownKeyUnderLoad => ["stranger with the public key", "an initiation, 10 000 per second"],
             Self::NoHandshake => ["stranger", "a response to no handshake"],
             Self::Replay => ["on the path", "a replayed datagram"],
             Self::Forgery => ["on the path", "a datagram with a flipped bit"],
             Self::ReplayedInitiation => ["on the path", "a replayed initiation"],
             Self::InOrder => ["peer", "1150 bytes in order"],
-            Self::Handshake => ["peer", "an initiation, 10 000 a second"],
+            Self::Handshake => ["peer", "an initiation, 10 000 per second"],
             Self::Attack(attack) => return ["peer".to_owned(), format!("{attack:?}")],
         };
         [who, what].map(str::to_owned)
@@ -125,7 +125,7 @@ impl Kind {
     }
 }
 
-/// What the datagrams of a kind cost together.
+/// The total cost of the datagrams of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     cpu_ns: f64,
@@ -140,7 +140,7 @@ struct Scene {
     reassembler: Reassembler<Vec<Bytes>>,
     route: Route<Source>,
     attacker: HostilePeer,
-    /// A peer of which the host knows nothing.
+    /// A peer that is unknown to the host.
     stranger: HostilePeer,
     rng: RngStream,
 }
@@ -166,7 +166,7 @@ impl Scene {
         scene
     }
 
-    /// Shakes hands, and opens path 0.
+    /// Completes the handshake, and opens path 0.
     fn connect(&mut self, now: Instant) {
         let initiation = self.attacker.initiation(now, WALL_CLOCK).expect("one is due");
         let mut answers = Vec::new();
@@ -259,7 +259,7 @@ fn measure(kind: Kind) -> Cost {
     for k in 0..DATAGRAMS {
         now += kind.interval();
         let datagram = scene.datagram(kind, k, now);
-        // An empty one stands for the first again.
+        // An empty entry stands for the first one again.
         datagrams.push(if datagram.is_empty() { datagrams[0].clone() } else { datagram });
     }
     if matches!(kind, Kind::Forgery) {
@@ -309,7 +309,7 @@ pub(crate) fn run(options: &[&str]) -> Result<(), String> {
         shell::print(&line)?;
     }
     shell::print(&format!(
-        "\nCPU: times that of a datagram of 1150 bytes in order (now {:.2} us). held: after {DATAGRAMS} datagrams. answers: bytes a byte received.\n",
+        "\nCPU: times that of a datagram of 1150 bytes in order (now {:.2} us). held: after {DATAGRAMS} datagrams. answers: bytes per received byte.\n",
         median(rounds.iter().map(|round| round[0].cpu_ns)) / DATAGRAMS as f64 / 1e3
     ))
 }

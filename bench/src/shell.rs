@@ -40,7 +40,7 @@ fn command(line: &str) -> Command {
     command
 }
 
-/// Writes to standard output; a reader that has gone away is no failure.
+/// Writes to standard output; a reader that has gone away is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),

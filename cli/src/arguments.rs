@@ -30,7 +30,7 @@ pub(crate) enum Verb {
     #[cfg(feature = "study")]
     #[command(flatten)]
     Study(StudyVerb),
-    /// Say what this machine can run: which kernels, what they lack, and how to add what is missing
+    /// Report which kernels this machine can run, the features that they lack, and how to add them
     #[cfg(feature = "lab")]
     #[command(after_help = AFTER_HELP)]
     Doctor {
@@ -38,7 +38,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Congestion control for the running kernel, as eBPF programs: coupled for MPTCP, and what a kernel lacks
+    /// Congestion control for the running kernel, as eBPF programs: coupled for MPTCP, and algorithms that a kernel lacks
     #[cfg(feature = "kernel")]
     #[command(after_help = AFTER_HELP)]
     Kernel {
@@ -54,17 +54,17 @@ pub(crate) enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one for each verb
+    /// Write the manual pages, one per command
     #[command(after_help = AFTER_HELP)]
     Man {
         /// An existing folder, such as /usr/share/man/man1
         dir: PathBuf,
     },
-    /// Inside a guest of the lab: not for people
+    /// Started inside a guest of the lab: not for users
     #[cfg(feature = "lab")]
     #[command(hide = true)]
     LabAgent {
-        /// A plan and where its answer goes
+        /// A plan and the file for its results
         words: Vec<String>,
     },
 }

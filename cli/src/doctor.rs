@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 /// Maximum width of a line, columns.
 const MAX_WIDTH: usize = 140;
-/// Blanks between two columns.
+/// Number of blanks between two columns.
 const COLUMN_GAP: usize = 2;
 
-/// Printed if no package provides what is missing: a kernel with virtual time and MPTCP.
+/// Printed if no package provides a kernel with virtual time and MPTCP.
 const KERNEL_HINT: &str = "A kernel with virtual time and MPTCP comes with `cargo xtask kernel`
 in Ropewalk's sources; ROPEWALK_LINUX names it.";
 
@@ -40,7 +40,7 @@ fn report(diagnosis: &Diagnosis, width: usize) -> String {
     text
 }
 
-/// The table of kernels: a column for each.
+/// The table of kernels, with one column per kernel.
 fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
     let row = |label: &str, cell: &dyn Fn(&BackendReport) -> String| {
         std::iter::once(label.to_owned()).chain(backends.iter().map(cell)).collect()
@@ -60,7 +60,7 @@ fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
         row("time", &|backend| {
             if_available(
                 backend,
-                if backend.virtual_time { "virtual: load changes nothing" } else { "real: load disturbs" },
+                if backend.virtual_time { "virtual: load has no effect" } else { "real: load affects results" },
             )
         }),
         row("algorithms", &|backend| backend.congestion.join(", ")),
@@ -71,7 +71,7 @@ fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
         row("MPTCP", &|backend| if_available(backend, &yes_or(backend.mptcp, "no"))),
         row("tunnels", &|backend| if_available(backend, &yes_or(backend.tun, "no: no TUN devices"))),
         row("netem", &|backend| {
-            if_available(backend, &yes_or(backend.netem, "no: a process of ours delays and loses"))
+            if_available(backend, &yes_or(backend.netem, "no: a process of Ropewalk delays and drops packets"))
         }),
         row("IPv6", &|backend| if_available(backend, &yes_or(backend.ipv6, "no"))),
         row("tick", &|backend| {
@@ -98,7 +98,7 @@ fn programs(diagnosis: &Diagnosis) -> Vec<Vec<String>> {
     rows.map(|(label, cell)| vec![label.to_owned(), cell]).collect()
 }
 
-/// The features and algorithms that only the simulator has, as a list with an item a line.
+/// The features and algorithms that only the simulator has, as a list with one item per line.
 fn simulator_only_list(diagnosis: &Diagnosis, width: usize) -> String {
     let algorithms =
         format!("algorithms that no kernel here has: {}", simulator_only_algorithms(&diagnosis.backends).join(", "));
@@ -185,7 +185,7 @@ mod tests {
         };
         let netns = BackendReport {
             name: "netns",
-            unavailable_reason: Some("test beds need root".into()),
+            unavailable_reason: Some("testbeds need root".into()),
             ..BackendReport::default()
         };
         let program = Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" };

@@ -1,9 +1,9 @@
-//! Failures of verbs, by exit code.
+//! Failures of commands, by exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// The failure of a verb, with a message for the user.
+/// The failure of a command, with a message for the user.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A run or a test failed.
@@ -14,7 +14,7 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     #[cfg(feature = "study")]
     Scenario(scenario::Error),
-    /// A script is wrong, or has what does not apply.
+    /// A script is wrong, or has statements that do not apply.
     #[cfg(feature = "study")]
     Script(String),
     /// The tunnel's configuration is wrong.
@@ -23,12 +23,12 @@ pub(crate) enum Failure {
     /// A running daemon found the tunnel's configuration wrong: all of its errors.
     #[cfg(feature = "tunnel")]
     ReloadedConfiguration(String),
-    /// Something outside is missing or refuses.
+    /// Something outside the program is missing or fails.
     Environment(String),
 }
 
 impl Failure {
-    /// The exit code, as `--help` tells it.
+    /// The exit code, as `--help` lists it.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
             #[cfg(any(feature = "study", feature = "tunnel"))]

@@ -1,4 +1,4 @@
-//! The features that a build may leave out, and the verbs that they bring.
+//! The features that a build may leave out, and the commands that they add.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -7,11 +7,11 @@ struct Feature {
     name: &'static str,
     is_built: bool,
     verbs: &'static [&'static str],
-    /// What else it brings: options of other verbs, verbs of its verb.
+    /// Its other additions: options of other commands, and subcommands.
     more: &'static [&'static str],
 }
 
-/// Each optional feature with verbs.
+/// Each optional feature with commands.
 const FEATURES: [Feature; 4] = [
     Feature {
         name: "study",
@@ -55,7 +55,7 @@ pub(crate) fn build_hint(feature: &str) -> String {
     format!("this build has no {feature}\n  help: cargo build --release --features {feature}")
 }
 
-/// The message for a command line whose verb is unknown only because this build leaves its feature out.
+/// The message for a command line whose command is unknown only because this build leaves its feature out.
 pub(crate) fn left_out(error: &clap::Error) -> Option<String> {
     let verb = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(verb))) => verb.as_str(),
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Verbs that every build has.
+    /// Commands that every build has.
     const ALWAYS: [&str; 2] = ["completions", "man"];
 
     #[test]

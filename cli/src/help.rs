@@ -1,4 +1,4 @@
-//! What the program says of itself: the help, with its commands in groups, and what to try first.
+//! The program's help, with its commands in groups, and suggestions of what to try first.
 
 use crate::output;
 use clap::Command;
@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("The program itself", &["completions", "man", "help"]),
 ];
 
-/// What to try first: the feature that it needs, a command, and what it does.
+/// Suggestions of what to try first: the feature that is needed, a command, and a description.
 const FIRST: &[(bool, &str, &str)] = &[
     (cfg!(feature = "study"), "ropewalk run one-link", "simulate a TCP flow: a table and a report page"),
     (cfg!(feature = "study"), "ropewalk new my-scenario", "write a scenario with comments, to edit and run"),

@@ -1,5 +1,5 @@
-//! `ropewalk`: one program for all that Ropewalk does. This file reads the command line and hands over. It is a library,
-//! so that a program with algorithms of its own can register them and call [`main`].
+//! `ropewalk`: one program for all of Ropewalk. This file reads the command line and dispatches the command. It is a
+//! library, so that a program with algorithms of its own can register them and call [`main`].
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
@@ -31,7 +31,7 @@ use failure::Failure;
 /// The version of this build, from git: see `cli/version.rs`.
 const VERSION: &str = env!("ROPEWALK_VERSION");
 
-/// The program: reads the command line, does what it says, and gives the exit code.
+/// The program: reads the command line, carries it out, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     #[cfg(any(feature = "study", feature = "tunnel"))]
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
     finish(dispatch(&verb))
 }
 
-/// The exit code of a verb, whose failure is printed.
+/// The exit code of a command, whose failure is printed.
 fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

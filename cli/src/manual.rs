@@ -14,7 +14,7 @@ pub(crate) fn completions(mut program: Command, shell: Shell) -> Result<(), Fail
     output::print(&String::from_utf8_lossy(&script))
 }
 
-/// Writes the program's page into a section of the manual, and one for each verb, `PROGRAM-VERB.SECTION`.
+/// Writes the program's page into a section of the manual, and one page per command, `PROGRAM-VERB.SECTION`.
 pub(crate) fn pages(program: Command, dir: &Path, section: &str) -> Result<(), Failure> {
     let mut program = program.disable_help_subcommand(true);
     program.build();

@@ -1,13 +1,13 @@
-//! Standard output and standard error. A reader that has gone away (`| head`) is no failure.
+//! Standard output and standard error. A reader that has gone away (`| head`) is not a failure.
 //!
-//! Files, peers and servers of strangers name things, and a terminal obeys control characters in names. So whatever is
-//! written here is cleaned of them here, and nothing else writes to the terminal.
+//! Files, peers and strangers' servers supply names, and a terminal obeys control characters in names. So this module
+//! removes them from all output, and nothing else writes to the terminal.
 
 use crate::Failure;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
-/// What the program itself writes to a terminal: bold, dim, black on white, and the end of them. They hide nothing.
+/// The styles that the program itself writes to a terminal: bold, dim, black on white, and reset. They hide nothing.
 const STYLES: [&str; 4] = ["\x1b[1m", "\x1b[2m", "\x1b[30;107m", "\x1b[0m"];
 
 /// Writes text to standard output, with control characters as `\u001b`.
@@ -21,8 +21,8 @@ pub(crate) fn print_on_clear(text: &str) -> Result<(), Failure> {
     print_raw(&format!("\x1b[H\x1b[2J{}", cleaned(text)))
 }
 
-/// The text with the escape of JSON for each control character, and each that changes the direction of writing, but for
-/// the ends of lines, tabs, and [`STYLES`]. So JSON stays the same JSON.
+/// The text with JSON escapes for control characters and characters that change the direction of writing, except line ends,
+/// tabs, and [`STYLES`]. So JSON stays the same JSON.
 fn cleaned(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -61,7 +61,7 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
-/// Writes a line to standard error, cleaned as [`print`] does. There is nowhere to tell that this failed.
+/// Writes a line to standard error, cleaned as [`print`] does. There is nowhere to report a failure of this.
 pub(crate) fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", cleaned(line));
 }
@@ -85,18 +85,18 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Columns of the terminal; 80 where there is none.
+/// Columns of the terminal; 80 if there is none.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Columns of the terminal on standard error; 80 where there is none.
+/// Columns of the terminal on standard error; 80 if there is none.
 #[cfg(feature = "study")]
 pub(crate) fn error_width() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Lines of the terminal; 24 where there is none.
+/// Lines of the terminal; 24 if there is none.
 #[cfg(feature = "kernel")]
 pub(crate) fn height() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0))

@@ -9,11 +9,11 @@ use wire::check::Choices;
 
 /// Payload of a segment, bytes.
 const MSS: u32 = 1000;
-/// Segments that one input may let out: all that was ever written.
+/// Segments that one input may send: everything that was ever written.
 const MAX_SENT: usize = 1 << 16;
 
-/// Any acknowledgements, writes, pauses and timeouts, in any order. What is outstanding adds up, the window is never zero,
-/// and an input lets out a bounded number of segments.
+/// Any acknowledgements, writes, pauses and timeouts, in any order. The outstanding segments add up, the window is never
+/// zero, and an input sends a bounded number of segments.
 ///
 /// # Panics
 /// If that does not hold.
@@ -64,7 +64,7 @@ impl Flow {
         }
     }
 
-    /// An acknowledgement of what may or may not have been sent.
+    /// An acknowledgement of segments that may or may not have been sent.
     fn ack(&self, choices: &mut Choices<'_>) -> Ack {
         let una = self.sender.acknowledged();
         let near = |choices: &mut Choices<'_>| (una + choices.below(256)).saturating_sub(128);

@@ -1,16 +1,16 @@
-//! Every check over the saved inputs of fuzzing and mutations of them, the same for each seed: what a stable compiler can do
-//! of what the fuzzer does.
+//! Runs every check over the saved inputs of fuzzing and mutations of them, the same for each seed: the part of fuzzing that
+//! a stable compiler can do.
 
 use crate::{Check, TARGETS, mutate};
 use std::fs;
 use std::path::Path;
 use units::RngStream;
 
-/// Bytes of mutated inputs that each check is given for a seed, except for those that are slower.
+/// Bytes of mutated inputs per check and seed, except for those that are slower.
 const BYTES: usize = 1_000_000;
 /// Seeds of mutations that everyone runs.
 const SEEDS: u64 = 4;
-/// Targets whose checks do much for each input, and how many times fewer bytes they get.
+/// Targets whose checks do much work per input, and the factor by which they get fewer bytes.
 const SLOWER: [(&str, usize); 5] =
     [("handshake", 80), ("session", 4), ("reassembler", 20), ("node", 20), ("connections", 2)];
 

@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct Program {
     /// The name of the program.
     pub name: &'static str,
-    /// The Debian package that has it.
+    /// The Debian package that contains it.
     pub package: &'static str,
     /// The lab's use of it.
     pub purpose: &'static str,
@@ -30,8 +30,8 @@ const PROGRAMS: &[Program] = &[
     Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" },
     Program { name: "sysctl", package: "procps", purpose: "TCP's settings" },
     Program { name: "timeout", package: "coreutils", purpose: "commands that wait" },
-    Program { name: "tcpdump", package: "tcpdump", purpose: "`--capture`, where there is no dumpcap" },
-    Program { name: "nice", package: "coreutils", purpose: "precedence in real time" },
+    Program { name: "tcpdump", package: "tcpdump", purpose: "`--capture`, if there is no dumpcap" },
+    Program { name: "nice", package: "coreutils", purpose: "priority in real time" },
     Program { name: "iperf3", package: "iperf3", purpose: "`--traffic iperf3`" },
     Program { name: "mptcpize", package: "mptcpize", purpose: "such programs with MPTCP" },
     Program { name: "vsftpd", package: "vsftpd", purpose: "`--traffic ftp`: the server" },
@@ -51,7 +51,7 @@ pub struct BackendReport {
     pub release: Option<String>,
     /// The kernel's program, for User-Mode Linux.
     pub program: Option<String>,
-    /// Whether it runs in virtual time.
+    /// Whether the kernel runs in virtual time.
     pub virtual_time: bool,
     /// Congestion controls, by the kernel's names.
     pub congestion: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Diagnosis {
     pub install_command: Option<String>,
 }
 
-/// Examines this machine; boots a guest if there is a kernel for it. `program` and `agent` as for
+/// Examines this machine; boots a guest if there is a kernel for it. `program` and `agent` are as for
 /// [`Lab::find`](crate::Lab::find).
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
@@ -134,8 +134,8 @@ fn guest(program: &str, agent: &str) -> BackendReport {
     }
 }
 
-/// The machine's own kernel: what can be seen without root is reported, what cannot be used is the reason why it is
-/// unavailable.
+/// The machine's own kernel: what can be seen without root is reported; a missing capability is the reason why the backend
+/// is unavailable.
 fn host() -> BackendReport {
     let possible = testbed::possible();
     let host = HostKernel::probe(possible.is_ok());
@@ -162,7 +162,7 @@ fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
     }
 }
 
-/// The programs for algorithms that the kernel has not.
+/// The programs for algorithms that the kernel lacks.
 fn added_programs(capabilities: &Capabilities) -> Vec<&'static str> {
     let is_added = |name: &&str| !capabilities.congestion_controls.iter().any(|own| own == name);
     capabilities.programs.names.iter().map(|(name, _)| *name).filter(is_added).collect()
@@ -182,12 +182,12 @@ fn boot(kernel: &GuestKernel, program: &str, agent: &str) -> Result<(), Error> {
     Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)
 }
 
-/// The properties of the machine that decide the command.
+/// The properties of the machine that determine the command.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     root: bool,
     debian: bool,
-    /// The working directory is a checkout of Ropewalk.
+    /// Whether the working directory is a checkout of Ropewalk.
     checkout: bool,
 }
 
@@ -201,7 +201,7 @@ impl Machine {
     }
 }
 
-/// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
+/// Missing packages, then the kernel with virtual time and MPTCP, which Debian's lacks.
 fn install_command(missing: &[Program], guest: &BackendReport, machine: Machine) -> Option<String> {
     let mut packages: Vec<&str> = missing.iter().map(|program| program.package).collect();
     packages.sort_unstable();

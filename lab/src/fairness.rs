@@ -5,7 +5,7 @@ use record::fairness::{Fairness, fairness_between};
 use scenario::model::{Application, Experiment, Flow, FlowKind};
 use units::{Instant, Span};
 
-/// The greedy flows and their fairness; none if fewer than two compete.
+/// The fairness among the greedy flows; none if fewer than two compete.
 pub(crate) fn fairness(
     experiment: &Experiment,
     starts: &[Instant],

@@ -28,7 +28,7 @@ impl Generator {
         };
         match programs.iter().find(|name| guest_kernel::on_path(name).is_none()) {
             None => Ok(self),
-            Some(name) => Err(Error::NoKernel(format!("such traffic needs {name} (Debian: apt-get install {name})"))),
+            Some(name) => Err(Error::NoKernel(format!("this traffic needs {name} (Debian: apt-get install {name})"))),
         }
     }
 
@@ -84,7 +84,7 @@ fn unsupported_by_programs(flow: &Flow) -> Option<(&'static str, String)> {
             Application::Video(_) => "video",
         },
     };
-    Some((key, "such flow by iperf3 or FTP: theirs are TCP that sends all it can".into()))
+    Some((key, "such flow by iperf3 or FTP, which only make TCP flows that send as fast as they can".into()))
 }
 
 fn unsupported_by_iperf3(flow: &Flow) -> Option<(&'static str, String)> {

@@ -18,8 +18,8 @@ use units::Span;
 
 /// The guest's init script, in which `MOUNT`, `DIR` and `AGENT` are replaced.
 const INIT: &str = include_str!("init.sh");
-/// What mounts the run's folder in User-Mode Linux, and in a virtual machine, whose devices are its own, and which is to load
-/// no program later.
+/// The commands that mount the run's folder in User-Mode Linux, and in a virtual machine. A virtual machine has devices of
+/// its own, and loads the program in advance.
 const MOUNT_UML: &str = "mount -t hostfs -o DIR none /run/lab";
 const MOUNT_IMAGE: &str = "mount -t devtmpfs devtmpfs /dev && mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run /run/lab && AGENT preload";
 
@@ -36,7 +36,7 @@ impl<'a> Guest<'a> {
         Self { kernel, dir }
     }
 
-    /// Boots, lets the commands of `setup` lay out the network and `agent` carry out `plan`.
+    /// Boots the guest, runs the commands of `setup`, which build the network, and lets `agent` carry out `plan`.
     pub(crate) fn run(self, agent: &[String], setup: &[String], plan: &Plan) -> Result<RunResults, Error> {
         self.prepare(agent, setup, plan).map_err(Error::failed)?;
         let outcome = self.boot(self.time_limit(plan.duration + plan.drain));
@@ -57,7 +57,7 @@ impl<'a> Guest<'a> {
         fs::set_permissions(dir.join("init"), fs::Permissions::from_mode(0o755))
     }
 
-    /// A time limit far above what a run takes, so that only one that hangs is ended.
+    /// A time limit far above the duration of any run, so that it ends only a run that hangs.
     fn time_limit(&self, duration: Span) -> Duration {
         let factor = if self.kernel.is_virtual { 30 } else { 2 };
         Duration::from_secs(60) + Duration::from_nanos(duration.as_nanos()) * factor
@@ -71,7 +71,7 @@ impl<'a> Guest<'a> {
         let program = self.kernel.program.display();
         let mut child = command.spawn().map_err(|error| format!("cannot run {program}: {error}"))?;
         match processes::wait(&mut child, time_limit).map_err(|error| error.to_string())? {
-            Some(_) => Ok(()), // the results say whether it succeeded
+            Some(_) => Ok(()), // the results show whether it succeeded
             None => {
                 processes::end_all(path);
                 let _ = child.wait();
@@ -87,7 +87,7 @@ impl<'a> Guest<'a> {
         let mut command = match self.kernel {
             GuestKernel { is_image: true, program, .. } => kernel_image::command(program, self.dir),
             GuestKernel { is_virtual: true, program, .. } => Command::new(program),
-            // In real time it gets a higher priority where that is allowed.
+            // In real time it gets a higher priority if that is allowed.
             GuestKernel { program, .. } => {
                 let mut command = Command::new("nice");
                 command.args(["-n", "-10"]).arg(program);

@@ -39,7 +39,7 @@ impl GuestKernel {
         let program = match std::env::var_os(VARIABLE) {
             Some(program) => PathBuf::from(program),
             None => built().or_else(|| on_path("linux")).ok_or_else(|| {
-                let remedy = "install it (Debian: apt-get install user-mode-linux), or name one in";
+                let remedy = "install it (Debian: apt-get install user-mode-linux), or name a kernel in";
                 Error::NoKernel(format!("there is no User-Mode Linux here: no program `linux`; {remedy} {VARIABLE}"))
             })?,
         };
@@ -58,7 +58,7 @@ impl GuestKernel {
         }
         if !processor::can_run(&program) {
             let program = program.display();
-            let reason = "does not start on this processor, whose registers (AMX) it has no room for";
+            let reason = "does not start on this processor, because it has no room for its AMX registers";
             let remedy = "`cargo xtask kernel` builds one that does";
             return Err(Error::Processor(format!("{program}, User-Mode Linux {version}, {reason}; {remedy}")));
         }
@@ -69,16 +69,16 @@ impl GuestKernel {
     }
 }
 
-/// The configuration of a kernel.
+/// The build configuration of a kernel.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     text: String,
-    /// Whether modules are loaded, too.
+    /// Whether modules are loaded too.
     has_modules: bool,
 }
 
 impl Configuration {
-    /// That of a kernel whose modules are not loaded.
+    /// The configuration of a kernel whose modules are not loaded.
     pub(crate) fn without_modules(text: String) -> Self {
         Self { text, has_modules: false }
     }
@@ -108,7 +108,7 @@ impl Configuration {
         Capabilities {
             default_congestion_controls: congestion.clone(), // `init.sh` allows them
             congestion_controls: congestion,
-            programs: Programs::default(), // the lab loads none into a guest
+            programs: Programs::default(), // the lab loads no programs into a guest
             mptcp: self.has("MPTCP"),
             netem: self.has("NET_SCH_NETEM"),
             policer: ["NET_SCH_INGRESS", "NET_CLS_MATCHALL", "NET_ACT_POLICE"].iter().all(|option| self.has(option)),

@@ -1,7 +1,7 @@
 //! The machine's own kernel: a run in network namespaces of this process's own.
 //!
-//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends what runs
-//! and removes namespaces and files when this one is gone.
+//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends the run's
+//! processes and removes its namespaces and files when this process is gone.
 
 use crate::Error;
 use crate::processes::{RUN_VARIABLE, end_all, wait};
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time limit of the set-up, and of an agent in addition to the duration of its run.
+/// Time limit of the setup, and of an agent in addition to the duration of its run.
 const RUN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Additional time limit for each command of the set-up.
+/// Additional time limit per command of the setup.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
 
 const NETEM: &str = "netem";
@@ -125,7 +125,7 @@ fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> (Ve
     (supported, policer)
 }
 
-/// The ends of all logs: of the set-up, the agent, and what they started.
+/// The ends of all logs: those of the setup, of the agent, and of the processes that they started.
 fn all_log_tails(folder: &Path) -> String {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut logs: Vec<PathBuf> =

@@ -1,10 +1,10 @@
-//! A kernel image for PCs (`bzImage`) as the lab's kernel: what its header and its configuration say, and the virtual machine
-//! that boots it.
+//! A kernel image for PCs (`bzImage`) as the lab's kernel: its header, its configuration, and the virtual machine that boots
+//! it.
 //!
-//! QEMU emulates the processor and counts instructions: one is a nanosecond of the guest's time, and a guest that waits is
-//! taken to its next timer at once (`-icount shift=0,sleep=off`). So the load of this machine gets into no result, and
-//! computing costs what it does on a processor of a thousand million instructions a second. The guest's root is this machine's,
-//! read-only, by 9P.
+//! QEMU emulates the processor and counts instructions: an instruction takes a nanosecond of the guest's time, and the clock
+//! of an idle guest jumps to its next timer (`-icount shift=0,sleep=off`). So the load of this machine affects no result,
+//! and computing takes as long as on a processor with a thousand million instructions per second. The guest's root is this
+//! machine's, read-only, by 9P.
 
 use crate::guest_kernel::{Configuration, on_path};
 use std::fs;
@@ -16,9 +16,9 @@ const QEMU: &str = "qemu-system-x86_64";
 /// Options without which the guest finds neither its files nor the lab's network.
 const REQUIRED: [&str; 8] =
     ["9P_FS", "NET_9P_VIRTIO", "VIRTIO_PCI", "SERIAL_8250_CONSOLE", "DEVTMPFS", "TMPFS", "NET_NS", "VETH"];
-/// The word in a guest's command line that tells it from other machines.
+/// The word in a guest's command line that distinguishes it from other machines.
 pub(crate) const GUEST: &str = "ropewalk_lab_guest";
-/// Offset and value of the signature in a header, and of where the version is (Linux, Documentation/arch/x86/boot.rst).
+/// Offset and value of the signature in a header, and offset of the version (Linux, Documentation/arch/x86/boot.rst).
 const SIGNATURE: (usize, &[u8]) = (0x202, b"HdrS");
 const VERSION: usize = 0x20e;
 
@@ -27,10 +27,10 @@ pub(crate) fn is_image(file: &Path) -> bool {
     fs::read(file).is_ok_and(|bytes| bytes[SIGNATURE.0.min(bytes.len())..].starts_with(SIGNATURE.1))
 }
 
-/// The release and the configuration of an image, which stands beside it.
+/// The release and the configuration of an image. The configuration is a file next to it.
 pub(crate) fn read(image: &Path) -> Result<(String, Configuration), String> {
     if on_path(QEMU).is_none() {
-        return Err(format!("{QEMU} boots it, which is missing (Debian: apt-get install qemu-system-x86)"));
+        return Err(format!("{QEMU}, which boots it, is missing (Debian: apt-get install qemu-system-x86)"));
     }
     let bytes = fs::read(image).map_err(|error| error.to_string())?;
     let release = release(&bytes).ok_or("its header has no version")?;
@@ -59,7 +59,7 @@ fn release(bytes: &[u8]) -> Option<String> {
     String::from_utf8(text[..end].to_vec()).ok().filter(|release| release.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Where an image's configuration may be: beside it, in the sources that it was built in, or in `/boot`.
+/// The places where an image's configuration may be: next to it, in the sources that it was built in, or in `/boot`.
 fn configurations(image: &Path, release: &str) -> Vec<PathBuf> {
     let name = format!("config-{release}");
     let mut files = vec![image.with_file_name(&name)];
@@ -68,8 +68,8 @@ fn configurations(image: &Path, release: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The virtual machine that boots an image with `folder/init` as its first process, and this folder for it to write to. What
-/// the guest prints is in the file `console` there.
+/// The virtual machine that boots an image with `folder/init` as its first process, and that can write to `folder`. The
+/// guest's output is in the file `console` there.
 pub(crate) fn command(image: &Path, folder: &Path) -> Command {
     let dir = folder.display();
     let settings = format!(

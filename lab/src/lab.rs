@@ -37,11 +37,11 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`],
-    /// and with its own words the tunnel's daemon.
+    /// The kernels of this machine. `program` is `ropewalk`: with the command `agent` it is the lab's [`crate::agent`], and
+    /// with its other commands the tunnel's daemon.
     ///
     /// # Errors
-    /// None of the wanted kernels is available: why.
+    /// None of the wanted kernels is available; the error gives the reason.
     pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
         let guest = || GuestKernel::find().map(Backend::Guest);
         let host = || HostKernel::find().map(Backend::Netns);
@@ -52,7 +52,7 @@ impl Lab {
                 (Err(guest_error), Err(host_error)) => {
                     return Err(Error::NoKernel(format!("{guest_error}; and {host_error}")));
                 }
-                // In real time User-Mode Linux carries a tenth of what the machine's own kernel does.
+                // In real time User-Mode Linux carries a tenth of the traffic that the machine's own kernel does.
                 (Ok(guest), Ok(host)) if !guest.is_virtual() => vec![host, guest],
                 (guest, host) => guest.into_iter().chain(host).collect(),
             },
@@ -64,16 +64,16 @@ impl Lab {
     /// Sets the generator of the traffic.
     ///
     /// # Errors
-    /// One of its programs is missing: which.
+    /// One of its programs is missing; the error names it.
     pub fn traffic(mut self, generator: Generator) -> Result<Self, Error> {
         self.generator = generator.find()?;
         Ok(self)
     }
 
-    /// Captures the headers of all packets that hosts send and receive, beside the record.
+    /// Also captures the headers of all packets that hosts send and receive.
     ///
     /// # Errors
-    /// There is no program for captures: which are supported.
+    /// There is no program for captures; the error lists the supported ones.
     pub fn capture(mut self) -> Result<Self, Error> {
         self.capture_program = Some(CaptureProgram::find().map_err(Error::NoKernel)?);
         Ok(self)
@@ -93,12 +93,12 @@ impl Lab {
     /// Checks that a kernel can run the experiment.
     ///
     /// # Errors
-    /// The first thing that it cannot do, of each kernel.
+    /// For each kernel, the first feature that it lacks.
     pub fn check(&self, experiment: &Experiment) -> Result<(), Error> {
         self.backend(experiment).map(drop)
     }
 
-    /// Notes on settings of the experiment that its kernel does not follow.
+    /// Notes on settings of the experiment that its kernel does not apply.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
         self.backend(experiment)
@@ -156,13 +156,13 @@ impl Lab {
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut run = summary::summarise(experiment, &Network::new(experiment, &environment), seed, &starts, &results)?;
         if backend.is_virtual() {
-            // Computing takes no virtual time: what the kernel counts is rounding.
+            // Computing takes no virtual time: the kernel's counts are rounding errors.
             (run.steal_s, run.cpu) = (Some(0.0), Vec::new());
         }
         Ok(run)
     }
 
-    /// One attempt of a run. Its files are kept unless an earlier attempt was better; those of a failed one, too.
+    /// One attempt of a run. Its files are kept unless an earlier attempt was better; those of a failed one too.
     fn attempt(
         &self,
         backend: &Backend,
@@ -232,7 +232,7 @@ impl Lab {
             Backend::Guest(_) => (String::new(), SOCKETS.to_owned()),
             Backend::Netns(_) => (format!("{name}-"), folder.to_owned()),
         };
-        // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
+        // A timer that fires late costs capacity, which only a deeper bucket restores. In virtual time no timer is late.
         let burst = if backend.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
         let capabilities = backend.capabilities();

@@ -1,5 +1,5 @@
-//! The lab's agent as a program of its own, for the lab's tests. `ropewalk` brings it as a hidden verb, which may stand
-//! here too.
+//! The lab's agent as a program of its own, for the lab's tests. `ropewalk` contains it as a hidden command, whose name is
+//! accepted here too.
 
 fn main() -> std::process::ExitCode {
     let arguments = std::env::args().skip(1).skip_while(|argument| argument == "lab-agent");

@@ -1,5 +1,5 @@
-//! Checks that an MPTCP connection had all its subflows, with the congestion control that it should have: one that fell
-//! back to a single path, or to the host's default, is not a result.
+//! Checks that an MPTCP connection had all its subflows, with the requested congestion control. A connection that fell back
+//! to a single path, or to the host's default, is not a result.
 
 use crate::Error;
 use crate::protocol::{FlowResults, MptcpExtCounters, Plan, RunResults, Sample, TcpSpec, Transport};
@@ -10,12 +10,12 @@ use units::{Instant, Span};
 const TIME_TO_JOIN: Span = Span::from_secs(1);
 const ROUNDS_TO_JOIN: u64 = 20;
 
-/// Fails if a subflow had another congestion control than its flow should have: MPTCP's sockets take any name without an
+/// Fails if a subflow had another congestion control than its flow asks for: MPTCP's sockets take any name without an
 /// error, and use the host's default if the kernel has none of that name.
 pub(crate) fn check_algorithms(plan: &Plan, results: &RunResults) -> Result<(), Error> {
     for (spec, results) in plan.flows.iter().zip(&results.flows) {
         let Transport::Tcp(TcpSpec { congestion: wanted, .. }) = &spec.transport else { continue };
-        // Where the other side has no ECN, the kernel's DCTCP calls itself `dctcp-reno`, and the eBPF program becomes `reno`.
+        // If the other side has no ECN, the kernel's DCTCP calls itself `dctcp-reno`, and the eBPF program becomes `reno`.
         let is_it = |name: &String| name.starts_with(wanted) || (wanted == "rw_dctcp" && name == "reno");
         if let Some((address, actual)) = results.congestion_controls.iter().find(|(_, name)| !is_it(name)) {
             return Err(Error::failed(format!("the subflow from {address} had {actual}, not {wanted}")));
@@ -56,7 +56,7 @@ fn fault(counts: &MptcpExtCounters, others: u64, missing: &str) -> Option<String
         .then(|| format!("{} of {others} further subflows joined; nothing over {missing}", counts.joined))
 }
 
-/// Whether a subflow has had a round trip.
+/// Whether a subflow has completed a round trip.
 fn was_established(samples: &[Sample]) -> bool {
     samples.iter().filter_map(|sample| sample.tcp).any(|tcp| tcp.rtt > 0)
 }

@@ -6,7 +6,7 @@ use scenario::model::{Experiment, Flow, FlowKind, Host, Route};
 /// The headers of TCP, without options, and of UDP, bytes.
 const TCP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
-/// The timestamps option, bytes.
+/// TCP's timestamps option, bytes.
 const TIMESTAMPS: u32 = 12;
 /// The sending time that a datagram carries, bytes.
 pub(crate) const TIMESTAMP_LEN: u32 = 8;

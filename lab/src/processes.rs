@@ -53,7 +53,7 @@ pub(crate) fn end_all(folder: &Path) {
     }
 }
 
-/// The processes whose environment has this entry. That of a zombie is empty.
+/// The processes whose environment has this entry. The environment of a zombie is empty.
 fn with_environment(variable: &str) -> Vec<Pid> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -1,7 +1,7 @@
 //! Processors on which User-Mode Linux may not start.
 //!
-//! Linux 6.1 keeps 2696 bytes of a program's registers; with AMX they are 11 008 bytes, the kernel below refuses to
-//! restore less, and so no program starts. `cargo xtask kernel` builds one with room for them.
+//! Linux 6.1 keeps 2696 bytes of a program's registers; with AMX they take 11 008 bytes. The host's kernel refuses to
+//! restore fewer, and so no program starts. `cargo xtask kernel` builds one with room for them.
 
 use crate::processes;
 use std::fs;
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How the kernel's last message names the end of its first program by a segmentation fault.
+/// The part of the kernel's last message that says that its first program ended by a segmentation fault.
 const SEGMENTATION_FAULT: &str = "exitcode=0x0000000b";
 
-/// True if programs start in this User-Mode Linux: it is booted with one, where the processor has AMX.
+/// Whether programs start in this User-Mode Linux. If the processor has AMX, it is booted once to find out.
 pub(crate) fn can_run(kernel: &Path) -> bool {
     !has_amx(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
         || console(kernel).is_none_or(|console| !console.contains(SEGMENTATION_FAULT))

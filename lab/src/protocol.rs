@@ -15,7 +15,7 @@ pub(crate) struct Plan {
     /// The sampling interval.
     pub(crate) sample: Span,
     pub(crate) flows: Vec<FlowSpec>,
-    /// Commands, and when to run them.
+    /// Commands, and the times at which to run them.
     pub(crate) events: Vec<(Span, String)>,
     /// Commands that print the links' counters, run at the end of the run and again after the drain.
     pub(crate) link_counters: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) struct TcpSpec {
     /// The kernel's name of the congestion control.
     pub(crate) congestion: String,
     pub(crate) application: Application,
-    /// Bytes to be sent; none if endless.
+    /// Bytes to be sent; none if the flow is endless.
     pub(crate) size: Option<u64>,
     /// The source's address on each path, with MPTCP.
     pub(crate) subflows: Option<Vec<IpAddr>>,
@@ -171,7 +171,7 @@ pub(crate) struct FlowResults {
     pub(crate) delivered_by_second: Vec<u64>,
     /// Samples of each subflow of an MPTCP flow, in the order of [`TcpSpec::subflows`].
     pub(crate) subflows: Vec<Vec<Sample>>,
-    /// Source addresses of its subflows, and the congestion controls that they have had there, by the kernel's names.
+    /// Source addresses of its subflows, and the congestion controls that they had there, by the kernel's names.
     pub(crate) congestion_controls: BTreeSet<(IpAddr, String)>,
     /// Time at which a flow of a given size was complete, from its start.
     pub(crate) completion: Option<Span>,
@@ -198,8 +198,8 @@ pub(crate) struct TimeSummary {
 /// The state of a flow or subflow at one instant; counters are since its beginning.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Bytes read by the application; unknown for a subflow. Of an external program that has not ended: bytes received
-    /// by the kernel, with MPTCP on all subflows, duplicates included.
+    /// Bytes read by the application; unknown for a subflow. For an external program that has not ended: bytes received by
+    /// the kernel, with MPTCP on all subflows, duplicates included.
     pub(crate) delivered: u64,
     /// Data packets that arrived, retransmissions included.
     pub(crate) arrived: u32,
@@ -211,7 +211,7 @@ pub(crate) struct Sample {
     pub(crate) datagrams: Option<u32>,
 }
 
-/// Fields of the kernel's `tcp_info`. Times in microseconds, rates in bytes a second, the rest packets.
+/// Fields of the kernel's `tcp_info`. Times in microseconds, rates in bytes per second, the rest in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TcpInfo {
     pub(crate) snd_cwnd: u32,
@@ -262,14 +262,14 @@ pub(crate) struct TcpExtCounters {
     pub(crate) timeouts: u64,
 }
 
-/// `MPTcpExt` counters of the hosts: the source's, but for `duplicates`, the sink's.
+/// `MPTcpExt` counters of the hosts: those of the source, except `duplicates`, which is the sink's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MptcpExtCounters {
     /// Connections whose peer supports MPTCP.
     pub(crate) connections: u64,
     /// Connections that fell back to TCP.
     pub(crate) fallbacks: u64,
-    /// Subflows that the peer accepted, beside the first.
+    /// Subflows that the peer accepted, in addition to the first.
     pub(crate) joined: u64,
     /// Subflows that failed to join.
     pub(crate) refused: u64,

@@ -1,4 +1,4 @@
-//! The set-up of a study's cells as a script, to be repeated by hand.
+//! The setup of a study's cells as a script, to be repeated by hand.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

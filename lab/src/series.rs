@@ -1,10 +1,10 @@
-//! A flow's time series: the columns of every driver, and some that only a kernel has.
+//! A flow's time series: the columns of every driver, and some that only a kernel provides.
 
 use crate::protocol::Sample;
 use record::{FLOW_COLUMNS, Series};
 use units::{Rate, Span};
 
-/// Columns that only a kernel has.
+/// Columns that only a kernel provides.
 const KERNEL_COLUMNS: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
 const COLUMNS: usize = FLOW_COLUMNS.len() + KERNEL_COLUMNS.len();
 
@@ -29,7 +29,7 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet_bytes: u64, inter
 /// A sample's values; rates and counts are of the interval since the previous sample.
 fn row(sample: &Sample, previous: &Sample, packet_bytes: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
-    // A program's own count, at its end, may be less than the kernel's before.
+    // A program's own count, at its end, may be less than the kernel's earlier count.
     row[0] = Rate::of(sample.delivered.saturating_sub(previous.delivered), interval).as_mbps();
     let throughput =
         Rate::of(u64::from(sample.arrived.saturating_sub(previous.arrived)) * packet_bytes, interval).as_mbps();
@@ -57,7 +57,7 @@ fn row(sample: &Sample, previous: &Sample, packet_bytes: u64, interval: Span) ->
     row
 }
 
-/// Bytes a second as Mbit/s, rounded to the kbit/s, which keeps files small; NaN for all ones, the kernel's "no limit".
+/// Bytes per second as Mbit/s, rounded to the kbit/s, which keeps files small; NaN for all ones, the kernel's "no limit".
 fn mbps(bytes: u64) -> f64 {
     if bytes == u64::MAX { f64::NAN } else { (bytes as f64 * 8.0 / 1e3).round() / 1e3 }
 }

@@ -100,7 +100,7 @@ fn all_series(
     for (subflow, samples) in flow.kind.subflows().iter().zip(&flow_results.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
         let mut subflow_series = series(&subject, samples, packet, interval);
-        subflow_series.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
+        subflow_series.values[0].fill(f64::NAN); // the goodput: the application reads from the connection
         list.push(subflow_series);
     }
     list
@@ -247,8 +247,8 @@ fn datagrams(
     }
 }
 
-/// Duplicate bytes of an MPTCP flow: received on the subflows beyond what the application has read. Known only when the
-/// flow is complete: before, some of them may wait for reassembly.
+/// Duplicate bytes of an MPTCP flow: received on the subflows beyond what the application has read. Known only when the flow
+/// is complete: before that, some of them may wait for reassembly.
 fn duplicates(flow_results: &FlowResults, delivered: u64) -> u64 {
     let received = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
     let total: u64 = flow_results.subflows.iter().map(received).sum();
@@ -266,7 +266,7 @@ fn peak(flow_results: &FlowResults, interval: Option<Span>) -> f64 {
     let delivered: Vec<u64> =
         std::iter::once(0).chain(flow_results.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (window_length.0 / interval.0) as usize;
-    // A program's own count, at its end, may be less than the kernel's before.
+    // A program's own count, at its end, may be less than the kernel's earlier count.
     let max = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
     Rate::of(max, window_length).as_mbps()
 }
@@ -305,7 +305,7 @@ fn paths(
             }
         }
         let [sent, delivered] = links.of_path(p);
-        // An emulated link has no counters: what did not arrive was lost.
+        // An emulated link has no counters: packets that did not arrive were lost.
         let lost = lost.max(sent.saturating_sub(delivered).saturating_sub(dropped));
         paths.push(Path {
             name: path.name.clone(),
@@ -328,7 +328,7 @@ fn count(qdiscs: &[Value], kind: &str, key: &str) -> u64 {
 /// Parses the output of `tc -j` or `ip -j`.
 pub(crate) fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
     let text = text.map_or("[]", String::as_str);
-    serde_json::from_str(text).map_err(|error| Error::failed(format!("the guest's counters are no JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| Error::failed(format!("the guest's counters are not JSON: {error}")))
 }
 
 /// Capacity of link `i` in the data direction over the run, bytes; events may change its rate.

@@ -31,11 +31,11 @@ pub(crate) struct Capabilities {
     pub(crate) congestion_controls: Vec<String>,
     /// Congestion controls that may be the default of a namespace.
     pub(crate) default_congestion_controls: Vec<String>,
-    /// Programs of ours that add to them.
+    /// Ropewalk's eBPF programs that add further ones.
     pub(crate) programs: Programs,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
-    /// Whether `clsact`, `matchall` and `police` are there.
+    /// Whether the kernel has `clsact`, `matchall` and `police`.
     pub(crate) policer: bool,
     /// The [`QDISCS`] that the kernel has.
     pub(crate) qdiscs: Vec<&'static str>,
@@ -72,7 +72,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "subflows that join later, or leave",
     "requests over MPTCP",
     "flows in the reverse direction",
-    "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
+    "hosts that are not Linux's own: other loss recovery, maximum windows, receive offload",
     "fat trees of switches",
 ];
 
@@ -89,7 +89,7 @@ pub(crate) fn unsupported(capabilities: &Capabilities) -> Vec<&'static str> {
     features.into_iter().chain(qdiscs).filter(|(is_missing, _)| *is_missing).map(|(_, feature)| feature).collect()
 }
 
-/// Checks: whether the experiment uses an unsupported feature, its key, and its name in words.
+/// Checks: whether the experiment uses an unsupported feature, the feature's key, and its name in words.
 type Checks<'a> = &'a [(bool, &'a str, &'a str)];
 
 /// Checks that a kernel with these capabilities can run the experiment; the error is the first unsupported feature.
@@ -184,14 +184,14 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
         if let Some(jiffy) = capabilities.jiffy.filter(|jiffy| *jiffy != host.tick) {
             let [kernel_ms, requested_ms] = [jiffy, host.tick].map(|span| span.as_secs_f64() * 1e3);
             notes.push(format!(
-                "host.tick: this kernel's timers tick every {kernel_ms} ms, whatever is asked for ({requested_ms} ms)"
+                "host.tick: this kernel's timers tick every {kernel_ms} ms, not every {requested_ms} ms as asked for"
             ));
         }
         if !host.small_queues && experiment.links.iter().any(|link| link.forward.local) {
             notes.push("host.small_queues: the kernel's own small queues cannot be turned off".into());
         }
         if host.release != Host::default().release {
-            notes.push("host.profile: what differs between releases of Linux follows the kernel's own rules".into());
+            notes.push("host.profile: differences between releases of Linux follow the kernel's own rules".into());
         }
         if multipath.is_some() {
             notes.push("mptcp: rules of reinjection, the scheduler and the send buffer are the kernel's own".into());
@@ -214,7 +214,7 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     let reorders = |pipe: &PipeConfig| capabilities.netem && pipe.rate.is_some() && pipe.reorder.share > 0.0;
     if experiment.links.iter().any(|link| reorders(&link.forward) || reorders(&link.reverse)) {
         notes.push(
-            "reorder: netem hands these packets on at the beginning of their transmission, not at its end".into(),
+            "reorder: netem passes these packets on at the beginning of their transmission, not at its end".into(),
         );
     }
     if experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.relay().is_some()) {
@@ -224,7 +224,7 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     }
     if tunnelled_hosts(experiment).count() > 1 {
         notes.push(
-            "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole: they stand with the first flow"
+            "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole, and shown with the first flow"
                 .into(),
         );
     }
@@ -370,7 +370,7 @@ fn check_host(host: &Host, capabilities: &Capabilities, is_local: bool) -> Resul
             (!host.handshake, "handshake", "connection without a handshake"),
             (host.initial_rto != Span::from_secs(1), "initial_rto", "first timeout other than one second"),
             (host.window.is_some(), "window", "greatest window"),
-            (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
+            (host.gro != 1, "gro", "receive offload; write `gro = 1`"),
             (host.pacing && !capabilities.qdiscs.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),
             (host.pacing && is_local, "pacing", "room for the fq discipline where a local queue stands"),
         ],

@@ -5,13 +5,13 @@ use record::{Summary, Tunnel};
 use serde_json::Value;
 
 fn parse(status: &str) -> Result<Value, Error> {
-    serde_json::from_str(status).map_err(|error| Error::failed(format!("the tunnel's status is no JSON: {error}")))
+    serde_json::from_str(status).map_err(|error| Error::failed(format!("the tunnel's status is not JSON: {error}")))
 }
 
-/// Why the policies of the ends failed.
+/// The reasons why the policies of the ends failed.
 ///
 /// # Errors
-/// A status that is no JSON.
+/// A status is not JSON.
 pub(crate) fn controller_failures(statuses: &[String]) -> Result<Vec<String>, Error> {
     let mut failures = Vec::new();
     for text in statuses {

@@ -1,4 +1,4 @@
-"""CPU seconds of a run whose controller is a Python class, beside the built-in one and, where it is installed, the Rust
+"""CPU seconds of a run whose controller is a Python class, compared with the built-in one and, if installed, the Rust
 plug-in of examples/plugin: the same algorithm (Reno), the same digest. Interleaved, median and range of the ratios.
 
     python python/benchmarks/controller.py [ROUNDS]

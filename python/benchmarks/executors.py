@@ -1,11 +1,11 @@
-"""What an executor costs: its overhead for each shard, and a study on two workers beside two threads.
+"""The cost of an executor: its overhead per shard, and a study on two workers compared with two threads.
 
     python python/benchmarks/executors.py [--rounds 3] [--set duration=10s] [--engines processes,ray] [SCENARIO]
 
 The overhead is that of a study whose 64 runs take under a millisecond each, in 64 shards: the wall time of the executor
 minus that of one thread in this process, over 64. The study (by default the 660 runs of al-imareen-2024, whole) runs in
 turn with `jobs=2` and with each engine on two workers, round by round; the speed is the ratio of the wall times of one
-round, and beside it stands the ratio of CPU seconds. Engines start before the clock does. It wants a quiet machine.
+round, next to the ratio of CPU seconds. Engines start before the clock does. It needs a quiet machine.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def shard_overhead(executor: Any) -> float:
 
 
 def one_round(scenario: Scenario, executor: Any, shards: int | None) -> tuple[float, float]:
-    """How much longer the threads of this process take than the executor: wall time, and CPU seconds."""
+    """Time of the threads of this process relative to the executor: wall time, and CPU seconds."""
     alone, alone_cpu, one = timed(lambda: scenario.run(jobs=WORKERS, progress=False))
     wall, wall_cpu, many = timed(lambda: scenario.run(executor=executor, shards=shards, progress=False))
     assert many.digest == one.digest
@@ -131,13 +131,13 @@ def main() -> None:
     for name in options.engines.split(","):
         with ENGINES[name]() as executor:
             overhead = shard_overhead(executor)
-            # A job of submitit's local executor is a process of its own, and all begin at once.
+            # A job of submitit's local executor is a process of its own, and all of them start at once.
             shards = WORKERS if name == "submitit" else None
             ratios = [one_round(scenario, executor, shards) for _ in range(options.rounds)]
         speeds, cpu = zip(*ratios, strict=True)
         rounds = " ".join(f"{speed:.2f}" for speed in speeds)
         print(
-            f"{name:10} {overhead * 1000:7.1f} ms a shard   speed beside jobs={WORKERS}: {rounds}, median"
+            f"{name:10} {overhead * 1000:7.1f} ms per shard   speed relative to jobs={WORKERS}: {rounds}, median"
             f" {statistics.median(speeds):.2f}   by CPU seconds of the machine: {statistics.median(cpu):.2f}",
             flush=True,
         )

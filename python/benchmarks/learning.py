@@ -1,14 +1,14 @@
-"""Environment steps a second and core: Ropewalk's two-path worlds beside an environment in plain Python.
+"""Environment steps per second and core: Ropewalk's two-path worlds and an environment in plain Python.
 
     python python/benchmarks/learning.py [--steps N] [--slices N] [--threads N]
 
 A step is 10 ms; the rates of both subflows of an MPTCP flow are set at random between 70 and 110 % of their links', of
-40 ms round trip and a queue of one bandwidth-delay product. CPU time is the process's, so that it is a number for a
-core whatever else the machine does; slices of both take turns.
+40 ms RTT and a queue of one bandwidth-delay product. CPU time is that of the process, so that it is a number per
+core whatever else the machine does. Slices of both take turns.
 
 The plain environment has the same interface and worlds (two paths of a rate, a delay and a drop-tail queue, the same
 actions and features), and a much simpler model: packets leave by a timer, are acknowledged or not; no TCP, no
-retransmission, one event a packet and link.
+retransmission, one event per packet and link.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
 
 class Ropewalk:
-    """Worlds of a rate, stepped in slices."""
+    """Worlds with one rate, stepped in slices."""
 
     COUNT = 64
 
@@ -107,13 +107,13 @@ class Ropewalk:
         self.env.reset(seed=1)
 
     def reset(self) -> float:
-        """Microseconds of CPU to reset a world."""
+        """CPU time of resetting a world, microseconds."""
         cpu = time.process_time()
         self.env.reset()
         return (time.process_time() - cpu) / self.COUNT * 1e6
 
     def slice(self, steps: int) -> tuple[float, float, float]:
-        """Steps a CPU second, nanoseconds of CPU a packet and link, and steps a second."""
+        """Steps per CPU second, CPU nanoseconds per packet and link, and steps per second."""
         batches = steps // self.COUNT
         cpu, real, hops, last = time.process_time(), time.perf_counter(), 0, self.env.packet_hops
         for step in range(batches):
@@ -135,7 +135,7 @@ class Plain:
         self.env.reset(seed=1)
 
     def slice(self, steps: int) -> float:
-        """Steps a CPU second."""
+        """Steps per CPU second."""
         cpu = time.process_time()
         for step in range(steps):
             if self.env.step(self.actions[step % 97])[3]:

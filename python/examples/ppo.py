@@ -2,8 +2,8 @@
 
     python ppo.py policy.onnx --steps 3000000
 
-Worlds are drawn anew for every episode: one path with a drop-tail queue. The policy sees ratios of what a round trip
-measured, and multiplies the congestion window once a round trip; it sees no rates or delays, so that it can be used in
+Worlds are drawn for every episode: one path with a drop-tail queue. The policy sees ratios of what one RTT
+measured, and multiplies the congestion window once per RTT. It sees no rates or delays, so that it can be used in
 worlds that it was not trained in. JAX rather than PyTorch: a wheel of 80 MB where torch brings gigabytes of CUDA.
 
 PPO: Schulman et al., "Proximal Policy Optimization Algorithms", 2017. Needs `ropewalk[learning]`, `jax` and `optax`.
@@ -24,7 +24,7 @@ import optax
 
 import ropewalk.learning
 
-# What the policy sees and decides; the file says it to whoever runs it.
+# The policy's observation and action, which the file states for every program that runs it.
 MEANING = {
     "observation": "rtt_rate,latency_gradient,send_ratio,loss_ratio,dr_ratio,bdp_cwnd,acked_ratio,last_action",
     "history": 3,
@@ -39,7 +39,7 @@ WORLDS = {
     "reward": "sage",
 }
 HIDDEN = 32
-LIMIT = 10.0  # of a normalised observation
+LIMIT = 10.0  # limit of a normalised observation
 
 
 class Batch(NamedTuple):
@@ -141,7 +141,7 @@ class Normalizer:
 def train(
     environments: gymnasium.vector.VectorEnv[Any, Any, Any], steps: int, seed: int = 1, rollout: int = 128
 ) -> tuple[Any, Normalizer]:
-    """Trains for this many steps of all environments together. They reset as AutoresetMode.NEXT_STEP says."""
+    """Trains for this many steps of all environments together. They reset by AutoresetMode.NEXT_STEP."""
     count, gamma, trace = environments.num_envs, 0.98, 0.95
     size = environments.single_observation_space.shape[0]
     outputs = environments.single_action_space.shape[0]
@@ -176,7 +176,7 @@ def train(
         rewards *= REWARD_SCALE
         advantages, following = np.zeros((rollout, count)), np.zeros(count)
         for step in reversed(range(rollout)):
-            # An episode ends by its time only, so that the last observation has a value like any other.
+            # An episode only ends by its time, so the last observation has a value like any other.
             error = rewards[step] + gamma * values[step + 1] - values[step]
             following = advantages[step] = error + gamma * trace * ~ends[step] * following
         flat = lambda x: jnp.asarray(x.reshape(rollout * count, *x.shape[2:]), jnp.float32)  # noqa: E731

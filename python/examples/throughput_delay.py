@@ -2,9 +2,9 @@
 
     python throughput_delay.py scenario.toml plot.png
 
-Runs the scenario. A small mark is a run of its first flow, a large one the mean of an algorithm. The delay is the mean
-round-trip time over its minimum in that run, so that worlds with other distances share an axis, which is inverted;
-goodput is a share of what the path can carry. Needs pandas and matplotlib.
+Runs the scenario. A small mark is one run of the first flow, a large one the mean of an algorithm. The delay is the
+mean round-trip time over its minimum in that run, so that worlds with other distances share an axis, which is inverted;
+goodput is a share of the path's capacity. Needs pandas and matplotlib.
 """
 
 from __future__ import annotations

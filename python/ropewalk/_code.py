@@ -1,4 +1,4 @@
-"""Which version of the code of a class this is: results folders keep it."""
+"""The version of the code of a class, which results folders keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["version"]
 
 def version(cls: type) -> str:
     """A digest of the source of `cls`, of its base classes, and of what these use of the same modules: functions,
-    classes, constants. Code that is imported from other modules is no part of it."""
+    classes, constants. Code that is imported from other modules is not included."""
     parts: dict[str, str] = {}
     for base in cls.__mro__:
         if base.__module__ not in ("builtins", "abc", "typing") and not base.__module__.startswith("ropewalk."):
@@ -24,7 +24,7 @@ def version(cls: type) -> str:
 
 
 def _collect(item: Any, module: str, parts: dict[str, str]) -> None:
-    """Add the source of a class or a function, and what it names."""
+    """Add the source of a class or a function, and of everything that it names."""
     name = f"{module}.{item.__qualname__}"
     if name in parts:
         return
@@ -41,7 +41,7 @@ def _collect(item: Any, module: str, parts: dict[str, str]) -> None:
 
 
 def _source(item: Any, functions: list[FunctionType]) -> str:
-    """The source, or what is compiled of it where there is none (`exec`)."""
+    """The source, or the compiled code if there is no source (`exec`)."""
     try:
         return inspect.getsource(item)
     except (OSError, TypeError):

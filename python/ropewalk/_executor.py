@@ -1,8 +1,8 @@
 """A study on an executor: `concurrent.futures`, Ray, Dask, submitit.
 
-The missing runs go out in shards. A worker returns its shard's results folder: as a path where workers and this process
-share a folder, otherwise as the bytes of its files. Each shard is checked and stored when it comes, so that nothing is
-lost; a run that is there already is not stored again.
+The missing runs go out in shards. A worker returns its shard's results folder: as a path if workers and this process
+share a folder, otherwise as the bytes of its files. Each shard is checked and stored when it arrives, so that nothing
+is lost; a run that is already stored is not stored again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Task", "run", "run_shard"]
 
 DEFAULT_SHARDS = 32
-"""Enough for the shards of a few machines to end together, few enough for an engine that takes seconds for each."""
+"""Enough for the shards of a few machines to end together, few enough for an engine that takes seconds per shard."""
 _POLL_S = 0.1
 _NOT_RETRIED = (RunError, ScenarioError)
 """Errors that every worker would have again: runs are deterministic."""
@@ -37,17 +37,17 @@ _NOT_RETRIED = (RunError, ScenarioError)
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker gets."""
+    """The task of a worker."""
 
     scenario: Scenario
     keys: list[tuple[int, int]]
     """Cell and seed of each run."""
     shard: tuple[int, int]
-    """Its number, from 1, and the number of shards."""
+    """The number of the shard, from 1, and the number of shards."""
     jobs: int
     """Threads."""
     folder: str | None
-    """Where its results go, in a folder that is shared; None: they are returned."""
+    """The folder of its results, if workers share one; None: they are returned."""
     command: list[str]
 
 
@@ -69,7 +69,7 @@ def _make(task: Task, folder: Path) -> None:
 
 
 def _pack(folder: Path) -> bytes:
-    """The files of a folder; Parquet is compressed already."""
+    """The files of a folder; Parquet is already compressed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path in sorted(folder.iterdir()):
@@ -120,7 +120,7 @@ def run(
 
 
 def _shared_folder(shared: Path | None, scenario: Scenario, index: int, keys: list[tuple[int, int]]) -> str | None:
-    """A folder that the same runs of the same scenario have again, so that an interrupted shard goes on there."""
+    """A folder that depends only on the scenario and the runs, so that an interrupted shard continues there."""
     if shared is None:
         return None
     first, last = keys[0], keys[-1]
@@ -139,7 +139,7 @@ class _Coordinator:
         self._pending: dict[Any, Task] = {}
 
     def run(self, tasks: list[Task]) -> None:
-        # submitit makes one job array of what is submitted in a batch.
+        # submitit makes one job array of the tasks that are submitted in a batch.
         batch = getattr(self._executor, "batch", contextlib.nullcontext)
         with batch():
             for task in tasks:
@@ -149,7 +149,7 @@ class _Coordinator:
                 self._take(future, self._pending.pop(future))
 
     def cancel(self) -> None:
-        """Cancel what has not begun; results that have come are kept."""
+        """Cancel tasks that have not begun; results that have arrived are kept."""
         for future in self._pending:
             with contextlib.suppress(Exception):
                 future.cancel()
@@ -179,13 +179,13 @@ class _Coordinator:
             result = future.result()
             self._add(result, task)
         except BrokenExecutor:
-            raise  # it takes no task any more
+            raise  # it accepts no more tasks
         except Exception as error:
             index, count = task.shard
             if isinstance(error, _NOT_RETRIED):
                 raise
             if self._attempts[index] > self._retries:
-                message = f"shard {index} of {count} failed {self._attempts[index]} times, at last with: {error}"
+                message = f"shard {index} of {count} failed {self._attempts[index]} times, finally with: {error}"
                 raise ResultsError(message) from error
             self._submit(task)
 

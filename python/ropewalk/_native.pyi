@@ -1,4 +1,4 @@
-"""The extension module. One block for each file of `python/src`."""
+"""The extension module. One block per file of `python/src`."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -15,7 +15,7 @@ MEASURES: list[str]
 FEATURES: list[str]
 
 class Environments:
-    """Learning environments of one configuration. Each array has a row for each of them."""
+    """Learning environments of one configuration. Each array has one row per environment."""
 
     def __init__(self, config: str, count: int, threads: int) -> None: ...
     def set_config(self, config: str) -> None: ...
@@ -47,23 +47,23 @@ class PathUp:
         """Initial window, packets."""
     @property
     def rtt_ns(self) -> int | None:
-        """RTT of the handshake, where there is one."""
+        """RTT of the handshake, if there is one."""
     @property
     def tick_ns(self) -> int:
         """The host's timer tick."""
     @property
     def cwnd_clamp(self) -> int:
-        """Greatest window, packets."""
+        """Maximum window, packets."""
     @property
     def reduction(self) -> Reduction:
         """How a window is reduced to the threshold."""
     @property
     def seed(self) -> int:
-        """For `random.Random`: drawn from the run's random stream."""
+        """Seed for `random.Random`, drawn from the run's random stream."""
 
 @final
 class PathDown:
-    """The path is gone."""
+    """The path was removed."""
 
 @final
 class Ack:
@@ -158,27 +158,27 @@ class RateSample:
         """Whether the path was application-limited."""
     @property
     def ack_delayed(self) -> bool:
-        """Whether it probably includes the wait for a delayed acknowledgement."""
+        """Whether the interval probably includes the wait for a delayed acknowledgement."""
 
 @final
 class SendState:
     """State of a path when a packet was last sent, and counts since then."""
     @property
     def tx_in_flight(self) -> int:
-        """In flight then, this packet included."""
+        """Packets in flight at that time, including this packet."""
     @property
     def lost(self) -> int:
-        """Marked lost since then."""
+        """Packets marked lost since then."""
     @property
     def marked(self) -> int:
-        """Reported as CE-marked since then."""
+        """Packets reported as CE-marked since then."""
     @property
     def app_limited(self) -> bool:
-        """Whether the path was application-limited then."""
+        """Whether the path was application-limited at that time."""
 
 @final
 class AckProgress:
-    """What an acknowledgement has brought, before the events that it may cause; only where it may cause one."""
+    """The content of an acknowledgement, before the events that it may cause; only if it may cause one."""
     @property
     def acked(self) -> int:
         """Packets newly delivered."""
@@ -196,7 +196,7 @@ class AckProgress:
         """RTT of the newest packet that was acknowledged and never retransmitted."""
     @property
     def one_way_delay_ns(self) -> int | None:
-        """Delay from sender to receiver of the newest packet delivered; None where the two share no clock."""
+        """Delay from sender to receiver of the newest packet delivered; None if the two share no clock."""
     @property
     def snd_una(self) -> int:
         """Cumulative acknowledgement number, packets."""
@@ -209,19 +209,19 @@ class AckProgress:
 
 @final
 class Congestion:
-    """Congestion: one event an episode."""
+    """Congestion: one event per episode."""
     @property
     def cause(self) -> Cause:
         """The sign of congestion."""
     @property
     def reduce_cwnd(self) -> bool:
-        """False for a timeout within an episode in which the window was reduced already."""
+        """False for a timeout within an episode in which the window was already reduced."""
     @property
     def in_flight(self) -> int:
-        """Packets in flight without those lost."""
+        """Packets in flight without lost ones."""
     @property
     def by_timer(self) -> bool:
-        """Whether a timer found it, and no acknowledgement."""
+        """Whether a timer found it, not an acknowledgement."""
 
 @final
 class SpuriousLoss:
@@ -252,7 +252,7 @@ class ApplicationLimited:
     """The application left the window unused for a whole retransmission timeout (RFC 2861)."""
     @property
     def cwnd_used(self) -> int:
-        """Maximum number of packets in flight in that time."""
+        """Maximum number of packets in flight during that time."""
 
 @final
 class Penalise:
@@ -310,7 +310,7 @@ class Reduction:
 
 @final
 class Decision:
-    """What a controller allows a path. Windows are whole packets: fractions are cut off.
+    """The limits that a controller sets for a path. Windows are whole packets: fractions are cut off.
 
     Raises `ValueError` for a window below one packet, for a rate that is not above zero, and for NaN.
     """
@@ -328,7 +328,7 @@ class Decision:
 
 @final
 class CwndState:
-    """A path's congestion window and what goes with it, as in Linux's `tcp_sock`. Windows are in packets."""
+    """A path's congestion window and related state, as in Linux's `tcp_sock`. Windows are in packets."""
 
     cwnd: int
     """Congestion window."""
@@ -338,7 +338,7 @@ class CwndState:
     """Packets acknowledged that have not raised the window yet."""
     @property
     def cwnd_clamp(self) -> int:
-        """Greatest window."""
+        """Maximum window."""
     @property
     def prior_cwnd(self) -> int:
         """The window before the latest reduction."""
@@ -355,7 +355,7 @@ class CwndState:
     def in_slow_start(self) -> bool:
         """Whether the window is below the threshold."""
     def slow_start(self, acked: int) -> int:
-        """Grow by the packets acknowledged up to the threshold (Linux `tcp_slow_start`); gives those left over."""
+        """Grow by the packets acknowledged up to the threshold (Linux `tcp_slow_start`); returns those left over."""
     def cong_avoid_ai(self, w: int, acked: int) -> None:
         """Add a packet per `w` packets acknowledged (Linux `tcp_cong_avoid_ai`)."""
 
@@ -388,16 +388,16 @@ class PathView:
         """Packets in flight."""
     @property
     def queued(self) -> int:
-        """Packets assigned to the path that were not sent yet."""
+        """Packets assigned to the path that have not been sent yet."""
     @property
     def pacing_rate_bps(self) -> int:
         """Pacing rate."""
     @property
     def delivery_rate_bps(self) -> int:
-        """Greatest delivery rate of the latest ten round trips; zero before the first sample."""
+        """Maximum delivery rate of the latest ten round trips; zero before the first sample."""
     @property
     def phantom_queue_delay_ns(self) -> int | None:
-        """Delay of a phantom queue; `None` where it is not counted."""
+        """Delay of a phantom queue; `None` if it is not counted."""
     @property
     def buffered_packets(self) -> int:
         """Packets in the path's send buffer: in flight, and not sent yet."""
@@ -410,7 +410,7 @@ class SchedulerView:
     """State of the paths and of the data to send."""
     @property
     def now_ns(self) -> int:
-        """The present time."""
+        """The current time."""
     @property
     def packet_bytes(self) -> int:
         """Bytes of the next packet."""
@@ -446,19 +446,19 @@ class Pick:
 
     @staticmethod
     def next(path: int) -> Pick:
-        """The oldest packet that was sent on no path."""
+        """The oldest packet that has not been sent on any path."""
     @staticmethod
     def oldest_unacked(path: int) -> Pick:
         """The oldest packet that is not acknowledged and that this path has not carried."""
     @staticmethod
     def skip_ahead(path: int, packets: int) -> Pick:
-        """As `next`, after skipping so many unsent packets."""
+        """As `next`, after skipping this many unsent packets."""
     @property
     def path(self) -> int: ...
 
 @final
 class Violation:
-    """A rule that a class does not keep to. `str()` shows all of it."""
+    """A rule that a class breaks. `str()` shows the whole report."""
     @property
     def rule(self) -> str:
         """The rule, in a few words."""
@@ -467,7 +467,7 @@ class Violation:
         """What happened instead."""
     @property
     def steps(self) -> list[str]:
-        """What was done to get there, in order."""
+        """The steps that lead there, in order."""
 
 def register_controller(cls: type, facts: dict[str, object], more: dict[str, object]) -> None: ...
 def register_scheduler(cls: type, facts: dict[str, object], more: dict[str, object]) -> None: ...
@@ -490,7 +490,7 @@ class Policy:
         get."""
     @property
     def notes(self) -> list[str]:
-        """What a person should know of the file, a sentence each: that its 64-bit floats were rounded."""
+        """Notes on the file for the user, one sentence each, such as that its 64-bit floats were rounded."""
     @property
     def observation_size(self) -> int: ...
     @property

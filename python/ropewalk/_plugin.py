@@ -1,6 +1,6 @@
-"""Extension modules of plug-ins: a package with algorithms in Rust brings a whole one, which replaces this one's.
+"""Extension modules of plug-ins: a package with algorithms in Rust has a whole one, which replaces this package's.
 
-Two libraries that were compiled separately share no Rust types, so that one of them has to do all.
+Two libraries that were compiled separately share no Rust types, so one of them has to contain everything.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def install() -> None:
     if own is not None and module.__version__ != own:
         raise ImportError(
             f"the plug-in `{name}` was compiled with Ropewalk {module.__version__}, and this is {own}:"
-            " build it anew with this version"
+            " build it again with this version"
         )
     sys.modules["ropewalk._native"] = module
 
 
 def _own_version() -> str | None:
-    """The version that is installed; `None` in a checkout that is not."""
+    """The installed version; `None` in a checkout that is not installed."""
     try:
         return version("ropewalk")
     except PackageNotFoundError:

@@ -21,7 +21,7 @@ class Progress:
         return self
 
     def __call__(self, done: int, planned: int) -> None:
-        """So many runs are done of those planned."""
+        """Show that this many of the planned runs are done."""
         if not self._shown:
             return
         if self._bar is None:

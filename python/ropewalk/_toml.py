@@ -14,12 +14,12 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def override(item: object) -> str:
-    """The right side of `--set KEY=VALUE`: a text as it is, anything else as TOML."""
+    """The right side of `--set KEY=VALUE`: a string as it is, anything else as TOML."""
     return item if isinstance(item, str) else value(item)
 
 
 def key(name: str) -> str:
-    """A key, quoted where it has to be."""
+    """A key, quoted if necessary."""
     return name if _BARE.fullmatch(name) else value(name)
 
 
@@ -31,7 +31,7 @@ def value(item: object) -> str:
         return str(int(item))
     if isinstance(item, float):
         if not math.isfinite(item):
-            raise ValueError(f"{item} is no number of a scenario")
+            raise ValueError(f"{item} is not a number of a scenario")
         return repr(float(item))
     if isinstance(item, str):
         return json.dumps(item, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
 """Congestion controllers and schedulers in Python. docs/how-to/write-an-algorithm.md shows one.
 
 The events, their fields and the decision are those of the built-in algorithms. Windows are packets; a time is an
-integer of nanoseconds and ends in `_ns`, a rate is bits a second and ends in `_bps`.
+integer of nanoseconds and ends in `_ns`, a rate is bits per second and ends in `_bps`.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ class Choice:
 
 
 class _Registered(ABC):
-    """What controllers and schedulers declare of themselves."""
+    """The declarations of controllers and schedulers."""
 
     name: ClassVar[str]
-    """The name in scenarios: small letters, digits, `-` and `_`."""
+    """The name in scenarios: lower-case letters, digits, `-` and `_`."""
     title: ClassVar[str]
-    """One line: what it is."""
+    """A description in one line."""
     source: ClassVar[str]
-    """RFC, paper, or whose idea it is."""
+    """RFC, paper, or author of the idea."""
     aliases: ClassVar[Sequence[str]] = ()
     """Other names."""
     parameters: ClassVar[Sequence[Number | Choice]] = ()
@@ -129,30 +129,30 @@ class _Registered(ABC):
 
 
 class _Controlling(_Registered):
-    """What controllers declare of themselves."""
+    """The declarations of controllers."""
 
     ecn: ClassVar[Literal["classic", "per-packet"]] = "classic"
-    """RFC 3168, or an echo of each packet's mark (RFC 8257)."""
+    """ECN feedback: RFC 3168, or an echo of each packet's mark (RFC 8257)."""
     min_cwnd: ClassVar[int] = 2
-    """The least window outside a reduction, packets."""
+    """The minimum window outside a reduction, packets."""
     deviations: ClassVar[Mapping[str, str]] = {}
-    """Rules of `check_controller` that it does not keep to, each with the reason: `raises-unfilled-cwnd`,
+    """Rules of `check_controller` that it breaks, each with the reason: `raises-unfilled-cwnd`,
     `keeps-cwnd-on-undo`, `sets-cwnd-on-recovered`, `reduces-on-loss-after-mark`."""
     colour: ClassVar[tuple[str, str] | None] = None
-    """The colour in reports, `#rrggbb` on a white and on a black page."""
+    """The colour in reports, `#rrggbb` for a white and for a black page."""
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         """`parameters` has a value for each declared parameter."""
 
 
 class CongestionOps(_Controlling):
-    """A window-based algorithm, one instance a path: the operations of Linux's `tcp_congestion_ops`.
+    """A window-based algorithm, one instance per path: the operations of Linux's `tcp_congestion_ops`.
 
-    Proportional rate reduction, one reduction a window, undo and the restart after idling are supplied. Further
-    operations are called where a class has them: `init(state, path, now_ns)` when the path comes up,
+    Proportional rate reduction, one reduction per window, undo and the restart after idling are supplied. Further
+    operations are called if a class has them: `init(state, path, now_ns)` when the path comes up,
     `pkts_acked(state, progress, now_ns)` for every acknowledgement before it ends a reduction or begins one,
     `on_ack(state, ack, now_ns)` after that, `set_state(state, next, now_ns)` before the congestion state changes,
-    `undo_cwnd(state)`, which gives the window after a loss that proved spurious.
+    `undo_cwnd(state)`, which returns the window after a loss that proved spurious.
     """
 
     @abstractmethod
@@ -165,7 +165,7 @@ class CongestionOps(_Controlling):
 
 
 class PathController(_Controlling):
-    """A controller of one path, one instance a path, that decides everything itself."""
+    """A controller of one path, with one instance per path, which decides everything itself."""
 
     @abstractmethod
     def on_event(self, event: PathEvent, now_ns: int) -> Decision:
@@ -176,23 +176,23 @@ class Controller(_Controlling):
     """A controller of all paths of a connection, which it couples."""
 
     single_path: ClassVar[str | None] = None
-    """The single-path algorithm that it equals on a path alone, for `check_controller`."""
+    """The single-path algorithm that it equals on a single path, for `check_controller`."""
 
     @abstractmethod
     def on_event(self, path: int, event: PathEvent, now_ns: int) -> Decision:
-        """Handle an event of `path` and give the decision for it. The first event of a path is `PathUp`."""
+        """Handle an event of `path` and return the decision for it. The first event of a path is `PathUp`."""
 
 
 class Scheduler(_Registered):
     """A packet scheduler: which path carries the next packet."""
 
     needs: ClassVar[Literal["measurements", "nothing"]] = "measurements"
-    """Whether it looks at more than which paths have room."""
+    """Whether it uses more than the list of paths with room."""
     fill: ClassVar[Literal["cwnd", "send-buffer"]] = "cwnd"
-    """Where packets wait: at the connection until a window has room, or at the path."""
+    """The place where packets wait: the connection, until a window has room, or the path."""
 
     def __init__(self, parameters: Mapping[str, float | str], weights: Sequence[int], first: int) -> None:
-        """`weights` of the paths, if there are any; `first` is where in its cycle it starts."""
+        """`weights` of the paths, if there are any; `first` is the position in its cycle at which it starts."""
 
     @abstractmethod
     def pick(self, view: SchedulerView) -> Pick | None:
@@ -223,7 +223,7 @@ def register_scheduler(cls: S) -> S:
 
 def check_controller(cls: type[CongestionOps] | type[PathController] | type[Controller]) -> list[Violation]:
     """The rules of congestion control that a class breaks, each with the steps that show it: those that the built-in
-    algorithms are tested by. The class need not be registered."""
+    algorithms are tested with. The class need not be registered."""
     return _native.check_controller(cls, _facts(cls), _controller_facts(cls))
 
 
@@ -255,7 +255,7 @@ def _facts(cls: type[_Registered]) -> dict[str, object]:
     for fact in ("name", "title", "source"):
         if not isinstance(getattr(cls, fact, None), str):
             raise TypeError(f"{cls.__name__} needs a class attribute `{fact}` with a text")
-    # A class that comes by value from another process has no source there.
+    # A class that another process has sent by value has no source here.
     if "_code_version" not in vars(cls):
         cls._code_version = _code.version(cls)  # type: ignore[attr-defined]
     return {
@@ -278,7 +278,7 @@ def _controller_facts(cls: type[_Controlling]) -> dict[str, object]:
     kinds = {CongestionOps: "window", PathController: "path", Controller: "group"}
     kind = next((kind for base, kind in kinds.items() if issubclass(cls, base)), None)
     if kind is None:
-        raise TypeError(f"{cls.__name__} is none of CongestionOps, PathController, Controller")
+        raise TypeError(f"{cls.__name__} is not a CongestionOps, PathController or Controller")
     return {
         "kind": kind,
         "per_packet_ecn": {"classic": False, "per-packet": True}[cls.ecn],
@@ -291,7 +291,7 @@ def _controller_facts(cls: type[_Controlling]) -> dict[str, object]:
 
 def _scheduler_facts(cls: type[Scheduler]) -> dict[str, object]:
     if not issubclass(cls, Scheduler):
-        raise TypeError(f"{cls.__name__} is no Scheduler")
+        raise TypeError(f"{cls.__name__} is not a Scheduler")
     return {
         "needs_measurements": {"nothing": False, "measurements": True}[cls.needs],
         "fills_send_buffer": {"cwnd": False, "send-buffer": True}[cls.fill],

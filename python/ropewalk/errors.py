@@ -15,11 +15,11 @@ class RopewalkError(Exception):
 
 
 class ConfigError(RopewalkError, ValueError):
-    """A learning environment that cannot be: the message says the key and what would be right."""
+    """An invalid configuration of a learning environment: the message names the key and the fix."""
 
 
 class PolicyError(RopewalkError, ValueError):
-    """A model that is refused, or an observation of the wrong size."""
+    """A refused model, or an observation of the wrong size."""
 
 
 class ScenarioError(RopewalkError, ValueError):
@@ -34,7 +34,7 @@ class ScenarioError(RopewalkError, ValueError):
     message: str
     """The error, in one line."""
     help: str
-    """What would be right, or empty."""
+    """How to fix it, or empty."""
 
     def __init__(self, text: str, file: str, line: int, key: str, message: str, help: str) -> None:
         super().__init__(text, file, line, key, message, help)
@@ -49,7 +49,7 @@ class RunError(RopewalkError, RuntimeError):
 
 
 class ResultsError(RopewalkError):
-    """A results folder cannot be read or written, or results do not have what was asked for."""
+    """A results folder cannot be read or written, or results do not have the requested value."""
 
 
 class RunInterrupted(KeyboardInterrupt):

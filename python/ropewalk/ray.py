@@ -12,7 +12,7 @@ __all__ = ["RayExecutor"]
 
 
 class RayExecutor(Executor):
-    """Each call is a Ray task, on the cluster of `ray.init`. Ray starts a task anew if its node dies.
+    """Each call is a Ray task, on the cluster of `ray.init`. Ray restarts a task if its node dies.
 
     `num_cpus` are the processors that a task takes (as many as `jobs` of `Scenario.run`); other keywords are those of
     Ray's `options`, such as `resources` or `max_retries`.
@@ -31,7 +31,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Cancel what has not ended, with `cancel_futures`; wait for the rest, with `wait`. The cluster goes on."""
+        """Cancel unfinished tasks with `cancel_futures`; wait for the rest with `wait`. The cluster keeps running."""
         references = list(self._references.values())
         if cancel_futures:
             for reference in references:

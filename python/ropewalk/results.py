@@ -19,7 +19,7 @@ __all__ = ["Estimate", "Results", "colours", "open"]
 
 
 def colours(names: Sequence[str]) -> list[tuple[str, str]]:
-    """The report's colours of algorithms, or of other names that stand side by side: on white, and on black."""
+    """The report's colours of algorithms, or of other names in one figure: for white, and for black pages."""
     return [(light, dark) for light, dark in _native.colours(list(names))]
 
 
@@ -27,7 +27,7 @@ class Estimate:
     """A value in one cell of the sweep: its mean over the seeds."""
 
     parameters: dict[str, str]
-    """The swept keys and their values; `flow` if it goes by flow."""
+    """The swept keys and their values; `flow` if there is one value per flow."""
     mean: float
     half_width: float | None
     """Half the width of the 95 % confidence interval (Student's t); None for a single run."""
@@ -54,7 +54,7 @@ class Results:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What was run, with what: the file manifest.json of a results folder."""
+        """A description of the runs and the program: the file manifest.json of a results folder."""
         manifest: dict[str, Any] = json.loads(self._native.manifest)
         return manifest
 
@@ -75,38 +75,38 @@ class Results:
 
     @cached_property
     def runs(self) -> Table:
-        """One row a run."""
+        """One row per run."""
         return self._table("runs")
 
     @cached_property
     def flows(self) -> Table:
-        """One row a flow of a run."""
+        """One row per flow of a run."""
         return self._table("flows")
 
     @cached_property
     def subflows(self) -> Table:
-        """One row a subflow of a run."""
+        """One row per subflow of a run."""
         return self._table("subflows")
 
     @cached_property
     def paths(self) -> Table:
-        """One row a path of a run."""
+        """One row per path of a run."""
         return self._table("paths")
 
     @cached_property
     def tunnels(self) -> Table:
-        """One row a run with a tunnel."""
+        """One row per run with a tunnel."""
         return self._table("tunnels")
 
     @cached_property
     def cpu(self) -> Table:
-        """One row a program whose CPU time was measured, in runs on a kernel."""
+        """One row per program whose CPU time was measured, in runs on a kernel."""
         return self._table("cpu")
 
     @cached_property
     def series(self) -> Table:
-        """One row a sample of a flow, a subflow or a path (`subject`), one column a quantity. Without `sample` in the
-        scenario there are none.
+        """One row per sample of a flow, a subflow or a path (`subject`), one column per quantity. Without `sample` in
+        the scenario there are none.
         """
         return self._table("series")
 
@@ -121,7 +121,7 @@ class Results:
         only: Mapping[str, str | Sequence[str]] | None = None,
         by_flow: bool = False,
     ) -> list[Estimate]:
-        """The mean of a flow's `value` in each cell, as the report's tables have it: of the first flow, of `flow`
+        """The mean of a flow's `value` in each cell, as in the report's tables: of the first flow, of `flow`
         (`FLOW/PATH` is a subflow), or with `by_flow` of each. `only` keeps cells with these values of swept keys.
 
         Raises `ResultsError` for an unknown value, with the nearest one.
@@ -145,7 +145,7 @@ class Results:
         interval, and a line for each value of the swept key `lines` (or `"flow"`). `x="time"`: the column `value` of
         the series over time, of each run that `only` keeps. By default `x` and `lines` are the keys that differ between
         the cells.
-        Raises `ResultsError` if several cells would stand at one point.
+        Raises `ResultsError` if several cells would be at one point.
         """
         from . import _figure
 
@@ -154,7 +154,7 @@ class Results:
         return _figure.across(self, value, x, lines, flow, only or {}, ax)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report: one self-contained HTML page, that of `ropewalk run`."""
+        """Write the report: one self-contained HTML page, as from `ropewalk run`."""
         path = Path(path)
         path.write_text(self._native.page(), encoding="utf-8")
         return path

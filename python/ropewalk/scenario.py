@@ -1,4 +1,4 @@
-"""Scenarios: loaded from a file, parsed from a text, changed by the keys of `--set`."""
+"""Scenarios: loaded from a file, parsed from a string, changed by the keys of `--set`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scenario:
         return cls(origin, text, os.fspath(base), set, quick)
 
     def set(self, key: str, value: Any) -> None:
-        """Set a dotted key, as `--set KEY=VALUE` does; a text is read as there, anything else as a TOML value.
+        """Set a dotted key, as `--set KEY=VALUE` does; a string is read as there, anything else as a TOML value.
 
         Raises `ScenarioError`, and leaves the scenario as it was.
         """
@@ -76,18 +76,18 @@ class Scenario:
         shared: str | os.PathLike[str] | None = None,
         retries: int = 2,
     ) -> Results:
-        """Run every cell with every seed on `jobs` threads, by default one a processor.
+        """Run every cell with every seed on `jobs` threads, by default one per processor.
 
         `seeds` replace the scenario's, as `set("seeds", ...)` would. With the folder `out`, each run is stored there as
         soon as it is done, and runs that it already holds are not repeated; it is the folder of `ropewalk run --out`.
-        Other Python threads go on meanwhile. Ctrl-C raises `RunInterrupted` (a `KeyboardInterrupt`), whose `results`
+        Other Python threads keep running. Ctrl-C raises `RunInterrupted` (a `KeyboardInterrupt`), whose `results`
         are the finished runs. Raises `ScenarioError`, `RunError`, `ResultsError`.
 
         With an `executor` (`concurrent.futures.Executor`, `ropewalk.ray.RayExecutor`, Dask's `client.get_executor()`, a
-        submitit executor) its workers make the runs, in `shards` parts (by default 32) of like estimated cost, each on
-        `jobs` threads (by default one). Results come back as bytes, or by path where `shared` is a folder that this
+        submitit executor) its workers make the runs, in `shards` parts (by default 32) of similar estimated cost, each
+        on `jobs` threads (by default one). Results are returned as bytes, or by path if `shared` is a folder that this
         process and all workers see. A shard that fails is submitted again, `retries` times, unless a run of it failed,
-        which it would again. docs/how-to/run-on-a-cluster.md says more.
+        because it would fail again. See docs/how-to/run-on-a-cluster.md.
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"jobs is {jobs}: at least 1")
@@ -130,7 +130,7 @@ class Scenario:
 
     @property
     def title(self) -> str:
-        """One line: what it shows."""
+        """One line: the purpose of the scenario."""
         return self._resolved.title
 
     @property
@@ -140,12 +140,12 @@ class Scenario:
 
     @property
     def cells(self) -> list[dict[str, str]]:
-        """The cells of the sweep: each swept key and its value as it is shown."""
+        """The cells of the sweep: each swept key and its displayed value."""
         return [dict(parameters) for parameters in self._resolved.cells]
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits that differ when the text, what was set, or a file that it names differs."""
+        """16 hexadecimal digits that change if the text, the set keys, or a file that it names changes."""
         return self._resolved.hash
 
     def to_toml(self) -> str:
@@ -160,7 +160,7 @@ class Scenario:
         return f"<ropewalk.Scenario {self.name!r}: {' with '.join(counts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Classes go along, so that a worker process which imports their module, or gets them by value, registers them.
+        # Classes are sent along: a worker process that imports their module, or gets them by value, registers them.
         classes = algorithm.named_in([self._text, *self._sets])
         return _restore, (self._origin, self._text, self._base, self._sets, self._quick, classes)
 

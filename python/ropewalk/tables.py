@@ -17,7 +17,7 @@ _SHOWN_ROWS = 10
 
 
 class Table:
-    """Named columns. Any library that reads the Arrow PyCapsule interface takes it as it is, without a copy:
+    """Named columns. Any library that reads the Arrow PyCapsule interface takes it without a copy:
     `polars.DataFrame(table)`, `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)`, DuckDB.
     """
 
@@ -44,7 +44,7 @@ class Table:
         return self._native.to_dict()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a data frame of pandas; texts that repeat are categories."""
+        """As a data frame of pandas; repeated strings are categories."""
         import pandas
 
         columns = self.to_dict()
@@ -58,7 +58,7 @@ class Table:
         return pandas.DataFrame(data)
 
     def to_polars(self) -> polars.DataFrame:
-        """As a data frame of Polars; texts that repeat are categories."""
+        """As a data frame of Polars; repeated strings are categories."""
         import polars
 
         return polars.DataFrame(self)

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use report::colour;
 
-/// The colours of `names` that stand side by side, each for a light and for a dark page.
+/// The colours of `names` in one figure, each for a light and for a dark page.
 #[pyfunction]
 fn colours(names: Vec<String>) -> Vec<[&'static str; 2]> {
     colour::of_several(&names.iter().map(String::as_str).collect::<Vec<_>>())

@@ -8,7 +8,7 @@ fn exception<'py>(py: Python<'py>, name: &str, arguments: impl pyo3::call::PyCal
     class.and_then(|class| class.call1(arguments)).map_or_else(|error| error, PyErr::from_value)
 }
 
-/// `ScenarioError`, with the text that the command line shows and the error's place.
+/// `ScenarioError`, with the text that the command line shows and the location of the error.
 pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
     let arguments = (error.to_string(), error.file_name(), error.line(), error.key(), error.message(), error.help());
     exception(py, "ScenarioError", arguments)
@@ -24,12 +24,12 @@ pub(crate) fn policy(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "PolicyError", (message,))
 }
 
-/// `ResultsError`: a results folder, or a question to results.
+/// `ResultsError`: a fault in a results folder, or in a query of results.
 pub(crate) fn results(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "ResultsError", (message,))
 }
 
-/// The exception of a study that does not run, or stops.
+/// The exception of a study that does not start, or that stops.
 pub(crate) fn runner(py: Python<'_>, error: &runner::Error) -> PyErr {
     match error {
         runner::Error::Scenario(error) => scenario(py, error),

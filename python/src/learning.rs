@@ -7,16 +7,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Environments of one configuration. Each array has a row for each environment.
+/// Environments of one configuration. Each array has one row per environment.
 #[pyclass(module = "ropewalk._native")]
-pub(crate) struct Environments(Mutex<Batch>); // a pyclass is Sync; the lock is never waited for
+pub(crate) struct Environments(Mutex<Batch>); // a pyclass is Sync; nothing ever waits for the lock
 
 fn parse(py: Python<'_>, config: &str) -> PyResult<Config> {
     Config::parse(config).map_err(|fault| error::environment(py, &fault.to_string()))
 }
 
 fn check(name: &str, len: usize, expected: usize) -> PyResult<()> {
-    let message = || format!("{name}: {len} numbers; there have to be {expected}");
+    let message = || format!("{name} has {len} numbers, but needs {expected}");
     if len == expected { Ok(()) } else { Err(PyValueError::new_err(message())) }
 }
 
@@ -45,7 +45,7 @@ impl Environments {
         self.batch().set_config(parse(py, config)?).map_err(|fault| error::environment(py, &fault))
     }
 
-    /// Begins the episode of a seed, or the next one of the seed before, in the environments of the mask.
+    /// Begins the episode of a seed, or the next one of the previous seed, in the environments of the mask.
     fn reset(
         &mut self,
         py: Python<'_>,
@@ -100,31 +100,31 @@ impl Environments {
         self.batch().config().action_len()
     }
 
-    /// The greatest absolute value of an action.
+    /// The maximum absolute value of an action.
     #[getter]
     fn action_limit(&mut self) -> f32 {
         self.batch().config().action_limit()
     }
 
-    /// The least value of each number of a learner's observation.
+    /// The minimum of each number in a learner's observation.
     #[getter]
     fn observation_low(&mut self) -> Vec<f32> {
         self.batch().config().observation_low()
     }
 
-    /// Whether a learner of an environment is to decide.
+    /// Whether a learner of an environment has to decide.
     fn awaits(&mut self, index: usize, learner: usize) -> bool {
         let batch = self.batch();
         let learners = batch.config().learners;
         learner < learners && batch.environment(index).is_some_and(|environment| environment.awaits(learner))
     }
 
-    /// The last interval of an environment for people, a line a learner; empty before the first episode.
+    /// The last interval of an environment as text, one line per learner; empty before the first episode.
     fn describe(&mut self, index: usize) -> String {
         self.batch().environment(index).map_or_else(String::new, Environment::describe)
     }
 
-    /// Packets times links crossed in the present episodes.
+    /// Packets times links crossed in the current episodes.
     #[getter]
     fn packet_hops(&mut self) -> u64 {
         self.batch().packet_hops()

@@ -1,4 +1,5 @@
-//! The extension module `ropewalk._native`: what the Python package `ropewalk` calls. Bindings only, no logic.
+//! The extension module `ropewalk._native`: the native part of the Python package `ropewalk`. It has bindings only, no
+//! logic.
 //!
 //! Each area has a file of its own with `pub(crate) fn register(module)`, and one line in `_native`; its types are
 //! described for editors and mypy in `ropewalk/_native.pyi`.
@@ -25,10 +26,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fill(module)
 }
 
-/// Fills a module: that of the package, or that of a plug-in, which has registered its algorithms before.
+/// Fills a module: that of the package, or that of a plug-in, which has already registered its algorithms.
 ///
 /// # Errors
-/// Python's, if there is no memory.
+/// An error of Python, if there is not enough memory.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     ::policy::register();

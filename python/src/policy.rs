@@ -45,7 +45,7 @@ impl Policy {
         Ok(self.0.evaluate(observation).to_vec())
     }
 
-    /// What a person should know of the file, a sentence each.
+    /// Notes on the file for the user, one sentence each.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.0.model().notes()

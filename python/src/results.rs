@@ -32,7 +32,7 @@ impl Results {
         Ok(Self { manifest, runs, baseline })
     }
 
-    /// The study as the argument of the report; `show` makes something of it, without the interpreter's lock.
+    /// The study as the argument of the report; `show` uses it without the interpreter's lock.
     fn with_study<R: Send>(&self, py: Python<'_>, show: impl FnOnce(&Study<'_>) -> R + Send) -> PyResult<R> {
         let layout = runner::layout(&self.manifest).map_err(|error| error::runner(py, &error))?;
         Ok(py.detach(|| {
@@ -98,7 +98,7 @@ impl Results {
         self.with_study(py, |study| report::terminal(study, width, false))
     }
 
-    /// A value in each cell, as the tables of the report have it.
+    /// A value in each cell, as in the tables of the report.
     fn estimates(
         &self,
         py: Python<'_>,

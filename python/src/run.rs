@@ -9,14 +9,14 @@ use runner::{Observer, Simulator, Study};
 use std::path::PathBuf;
 use store::Key;
 
-/// Tells Python how a study goes on, and is told by it to stop.
+/// Reports the progress of a study to Python, which may stop it.
 #[derive(Default)]
 pub(crate) struct Callback {
     /// Called with the numbers of runs that are done and planned.
     progress: Option<Py<PyAny>>,
     done: usize,
     planned: usize,
-    /// What Python raised: an interrupt, or an error of `progress`.
+    /// The exception that Python raised: an interrupt, or an error of `progress`.
     pub(crate) raised: Option<PyErr>,
 }
 
@@ -41,8 +41,8 @@ impl Observer for Callback {
     }
 }
 
-/// Makes all runs of a scenario that the folder `out` does not hold, or all of them in memory. Gives the results and
-/// what Python raised meanwhile: then the results are incomplete.
+/// Makes all runs of a scenario that the folder `out` does not hold, or all of them in memory. Returns the results, and the
+/// exception if Python raised one: in that case the results are incomplete.
 #[pyfunction]
 fn run(
     py: Python<'_>,

@@ -5,7 +5,7 @@ use ::scenario::Overrides;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// A scenario that was read. It does not change; `ropewalk.Scenario` reads it anew after a `set`.
+/// A scenario that was read. It does not change; `ropewalk.Scenario` reads it again after a `set`.
 #[pyclass(frozen, module = "ropewalk._native")]
 pub(crate) struct Scenario(pub(crate) ::scenario::Scenario);
 

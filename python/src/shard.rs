@@ -9,10 +9,10 @@ use runner::{Simulator, Study};
 use std::path::PathBuf;
 use store::{Key, Results as Folder, Shard};
 
-/// A results folder that gets its runs from shards which workers made.
+/// A results folder that gets its runs from shards made by workers.
 #[pyclass(module = "ropewalk._native")]
 struct Gather {
-    /// None when it is finished.
+    /// `None` once it is finished.
     gather: Option<runner::Gather>,
     dir: PathBuf,
 }
@@ -47,13 +47,13 @@ impl Gather {
         py.detach(|| gather.add(&dir)).map_err(|error| error::runner(py, &error))
     }
 
-    /// The numbers of runs that are there and that are planned.
+    /// The numbers of runs that the folder has and that are planned.
     fn progress(&mut self) -> PyResult<(usize, usize)> {
         let gather = self.open_gather()?;
         Ok((gather.found(), gather.planned()))
     }
 
-    /// The results: complete, and the folder finished, if every run is there.
+    /// The results. If no run is missing, they are complete and the folder is finished.
     fn finish(&mut self, py: Python<'_>) -> PyResult<Results> {
         self.open_gather()?;
         let gather = self.gather.take().expect("it is open");
@@ -63,8 +63,9 @@ impl Gather {
     }
 }
 
-/// Makes the runs `keys` into the folder `dir`, which becomes a shard with this number, of so many. Without `baseline`: the worker
-/// has no use for it, and perhaps no file. Gives what Python raised meanwhile: then the folder can be resumed.
+/// Makes the runs `keys` in the folder `dir`, which becomes the shard with this number, of this many. The `baseline` is left
+/// out: the worker does not use it, and may not have its files. Returns the exception if Python raised one: in that case the
+/// folder can be resumed.
 #[pyfunction]
 fn run_shard(
     py: Python<'_>,

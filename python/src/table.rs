@@ -37,7 +37,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The stream's capsule, `arrow_array_stream`. Consumers convert to `requested_schema` by themselves.
+    /// The stream's capsule, `arrow_array_stream`. Consumers convert to `requested_schema` themselves.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -200,8 +200,8 @@ def test_an_exception_ends_the_run_with_its_traceback_and_the_event() -> None:
         ("Decision(10, pacing_rate_bps=-5)", "pacing_rate_bps is -5: above 0"),
         ("Decision(10, pacing_rate_bps=0)", "pacing_rate_bps is 0: above 0"),
         ("Decision(10, pacing_rate_bps=math.nan)", "pacing_rate_bps is NaN"),
-        ("None", "on_event gave None, not a Decision"),
-        ("10", "on_event gave 10, not a Decision"),
+        ("None", "on_event returned None, not a Decision"),
+        ("10", "on_event returned 10, not a Decision"),
     ],
 )
 def test_a_wrong_decision_is_an_error_that_says_so(decision: str, message: str) -> None:
@@ -326,7 +326,7 @@ def test_a_scheduler_that_picks_a_full_path_ends_the_run() -> None:
         def pick(self, view: SchedulerView) -> Pick | None:
             return Pick.next(7)
 
-    with pytest.raises(RunError, match=r"(?s)`py-full` failed.*path 7, which has no room or is none of the paths"):
+    with pytest.raises(RunError, match=r"(?s)`py-full` failed.*path 7, which has no room or does not exist"):
         run(scheduler="py-full")
 
 

@@ -110,7 +110,7 @@ def test_a_failed_shard_is_submitted_again_but_not_for_ever(
             raise OSError("the worker is gone")
 
     executor = Inline(fail_one)
-    with pytest.raises(ResultsError, match="shard 2 of 3 failed 2 times, at last with: the worker is gone"):
+    with pytest.raises(ResultsError, match="shard 2 of 3 failed 2 times, finally with: the worker is gone"):
         scenario.run(executor=executor, shards=3, retries=1, out=tmp_path, progress=False)
     assert executor.calls == 4
     executor = Inline()

@@ -212,7 +212,7 @@ def test_several_learners_pass_pettingzoos_tests() -> None:
         ({"paths": [{"rate_mbps": [1, 2], "rtt_ms": 20}]}, r"paths\[0\].rtt_ms: 20: a range of two numbers"),
         ({"paths": [{"rtt_ms": [20, 20]}]}, r"paths\[0\].rate_mbps: is missing: a path has `rate_mbps`, or `traces`"),
         ({"paths": [{"rtt_ms": [20, 20], "traces": ["none.txt"]}]}, r"paths\[0\].traces: trace 0: cannot read"),
-        ({"duration_s": float("nan")}, "duration_s: nan is no finite number"),
+        ({"duration_s": float("nan")}, "duration_s: nan is not a finite number"),
         ({"paths": [{"rtt_ms": [20, object()]}]}, r"paths\[0\].rtt_ms\[1\]: .* not object"),
         ({"history": "10"}, "history: string"),
     ],

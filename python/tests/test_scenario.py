@@ -77,5 +77,5 @@ def test_values_that_no_scenario_has_are_refused() -> None:
     scenario = Scenario.load(ONE_LINK)
     with pytest.raises(TypeError, match="values of type object"):
         scenario.set("duration", object())
-    with pytest.raises(ValueError, match="nan is no number"):
+    with pytest.raises(ValueError, match="nan is not a number"):
         scenario.set("duration", float("nan"))

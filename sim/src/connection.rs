@@ -57,7 +57,7 @@ impl SenderStatus {
 pub(crate) struct SubflowStatus<'a> {
     pub stats: &'a SubflowStats,
     pub sender: SenderStatus,
-    /// Times that it failed.
+    /// Number of times that the subflow failed.
     pub failures: u64,
 }
 

@@ -1,5 +1,5 @@
-//! What differs from run to run at the ends of an MPT tunnel: when a daemon runs that sleeps until a packet comes, and when
-//! background packets come.
+//! Random events at the ends of an MPT tunnel, which differ from run to run: when a sleeping daemon is scheduled after a
+//! packet has arrived, and when background packets arrive.
 
 use scenario::model::WakeUp;
 use units::{Instant, RngStream, Span};
@@ -12,44 +12,44 @@ pub(crate) struct StrayTimes {
 }
 
 impl StrayTimes {
-    /// Those of the direction of this number, with pauses of this mean.
+    /// The background packets of a direction, at random intervals of this mean.
     pub(crate) fn new(interval: Option<Span>, seed: u64, direction: usize) -> Self {
         Self { interval, rng: RngStream::named(seed, &format!("tunnel strays {direction}")) }
     }
 
-    /// When the next packet comes after one at `now`.
+    /// The time of the next packet after one at `now`.
     pub(crate) fn next(&mut self, now: Instant) -> Instant {
         self.interval.map_or(Instant::NEVER, |mean| now + exponential(&mut self.rng, mean))
     }
 }
 
-/// The acknowledgements after which a flow's receiving program preempts the daemon, of this mean.
+/// The number of acknowledgements after which a flow's receiving program preempts the daemon, drawn with this mean.
 pub(crate) fn draw_preemption(mean: u32, seed: u64, flow: &str) -> u64 {
     exponential(&mut RngStream::named(seed, &format!("flow {flow} preemption")), Span(u64::from(mean))).0
 }
 
-/// A draw from the exponential distribution of this mean.
+/// Draws from the exponential distribution with this mean.
 fn exponential(rng: &mut RngStream, mean: Span) -> Span {
     Span((-libm::log(1.0 - rng.unit()) * mean.0 as f64) as u64)
 }
 
-/// When a program runs that sleeps until a packet comes: a daemon, or the receiver of a flow.
+/// The scheduling of a program that sleeps until a packet arrives: a daemon, or the receiver of a flow.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     latency: Option<WakeUp>,
     rng: RngStream,
-    /// When it runs, or last ran.
+    /// The time at which the program runs, or last ran.
     runs_at: Instant,
 }
 
 impl Sleeper {
-    /// It draws from the stream of this name; without a latency it runs at once.
+    /// A program that draws its latency from the random stream of this name. Without a latency it runs at once.
     pub(crate) fn new(latency: Option<WakeUp>, seed: u64, stream: &str) -> Self {
         Self { latency, rng: RngStream::named(seed, stream), runs_at: Instant::ZERO }
     }
 
-    /// A packet has come: when the program takes it. One that is already woken takes all that have come until it runs, and
-    /// what comes while it runs, such as the acknowledgement of what it delivers.
+    /// Called when a packet arrives. Returns when the program takes it. A program that is already woken takes everything
+    /// that arrives until it runs, and what arrives while it runs, such as the acknowledgement of data that it delivers.
     pub(crate) fn wake(&mut self, now: Instant) -> Instant {
         let Some(WakeUp { least, mean }) = self.latency else { return now };
         if self.runs_at < now {
@@ -58,7 +58,7 @@ impl Sleeper {
         self.runs_at
     }
 
-    /// Whether it sleeps, or is woken and does not run yet.
+    /// Whether the program sleeps, or is woken and does not run yet.
     pub(crate) fn is_asleep(&self, now: Instant) -> bool {
         self.runs_at > now
     }

@@ -28,10 +28,10 @@ pub enum Error {
     },
     /// A wrong configuration of the tunnel.
     Tunnel {
-        /// The fault and a remedy.
+        /// The fault and how to fix it.
         reason: String,
     },
-    /// An initial receive buffer of which half, the receive window, holds no segment.
+    /// An initial receive buffer that is too small: half of it is the receive window, which must hold a segment.
     SmallBuffer {
         /// The flow that sets it.
         flow: String,
@@ -52,9 +52,9 @@ impl fmt::Display for Error {
             Self::SmallBuffer { flow, buffer, mss } => {
                 write!(
                     f,
-                    "flow {flow}: an initial receive buffer of {buffer} bytes, half of which is window, holds no segment "
+                    "flow {flow}: an initial receive buffer of {buffer} bytes, half of which is the receive window, "
                 )?;
-                write!(f, "of {mss} bytes")
+                write!(f, "holds no segment of {mss} bytes")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The event loop of the daemon at one end of a Ropewalk tunnel: what arrives while it pauses, to coalesce wake-ups, waits
-//! for the next iteration.
+//! The event loop of the daemon at one end of a Ropewalk tunnel: it pauses to coalesce wake-ups, and what arrives during a
+//! pause waits for the next iteration.
 
 use crate::packet::{Packet, PacketDescriptor};
 use crate::ropewalk::Datagram;
@@ -9,12 +9,12 @@ use units::{Instant, Span};
 /// By how much the kernel lets a pause be longer (Linux `timer_slack_ns`).
 const TIMER_SLACK: Span = Span::from_micros(50);
 
-/// What the loop reads.
+/// An input of the loop.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// A packet of the host, from the device.
     Packet(Packet, PacketDescriptor),
-    /// A datagram, from a socket, and whether it bears CE.
+    /// A datagram, from a socket, and whether it carries CE.
     Datagram(Datagram, bool),
 }
 
@@ -33,7 +33,7 @@ impl EventLoop {
         self.inputs.push(input);
     }
 
-    /// Whether it pauses.
+    /// Whether the loop pauses.
     pub(crate) fn is_paused(&self, now: Instant) -> bool {
         now < self.resumes
     }
@@ -49,8 +49,8 @@ impl EventLoop {
         std::mem::take(&mut self.inputs)
     }
 
-    /// An iteration ends in which so many inputs, all that there were, were read and so many bytes carried; the next timer is
-    /// due at `deadline`.
+    /// Ends an iteration that read `count` inputs (all that were waiting) and carried `bytes` bytes; the next timer is due
+    /// at `deadline`.
     pub(crate) fn finish(&mut self, now: Instant, buffer: Vec<Input>, count: usize, bytes: u64, deadline: Instant) {
         self.inputs = buffer;
         let mut reads = Reads::default();

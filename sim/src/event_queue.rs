@@ -4,8 +4,8 @@
 //! stale to skip: a new instant replays one component's matches, from its leaf to the root. Each match
 //! reads one neighbour and writes one winner, `log2(components)` of them and no branch that could be mispredicted.
 //!
-//! Pipes, whose instants nearly all events are, have a tree of their own, in which the first of all other components is
-//! one leaf: so what a packet costs does not grow with the number of flows.
+//! Nearly all events are those of pipes. Pipes have a tree of their own, in which one leaf stands for the earliest of all
+//! other components, so that the cost of a packet does not grow with the number of flows.
 //!
 //! **Order**: by instant; among equal instants in the order of the `schedule` calls that set them. A `schedule` call
 //! with a later instant than the pending one changes nothing.
@@ -33,7 +33,7 @@ impl Key {
     /// The earlier of two keys, without a branch.
     #[inline(always)]
     fn earlier(self, other: Self) -> Self {
-        // With `&&` and `||`, or as one number of 128 bits, there would be one.
+        // With `&&` and `||`, or with one number of 128 bits, the compiler makes a branch.
         let is_before = (self.time < other.time) | ((self.time == other.time) & (self.order < other.order));
         select_unpredictable(is_before, self, other)
     }
@@ -83,7 +83,7 @@ pub(crate) struct EventQueue {
     /// The component popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
     /// next `pop_until`.
     popped: u32,
-    /// Number of the next `schedule` call. 44 bits of it count: 17 million million calls.
+    /// Number of the next `schedule` call. It has 44 bits, enough for 17 trillion calls.
     sequence: u64,
 }
 
@@ -124,7 +124,7 @@ impl EventQueue {
         Some((first.time, self.popped))
     }
 
-    /// What is pending of a component.
+    /// The pending key of a component.
     #[inline(always)]
     fn pending(&mut self, id: u32) -> &mut Key {
         match id.checked_sub(self.first_other) {

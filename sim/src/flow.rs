@@ -47,8 +47,8 @@ pub(crate) struct UdpFlow {
     pub gaps: ArrivalGaps,
 }
 
-/// Gaps at the receiver of a UDP flow. A datagram that later ones have overtaken counts as lost: an application that
-/// plays what arrives has gone on.
+/// Gaps at the receiver of a UDP flow. A datagram that later ones have overtaken counts as lost: an application that plays
+/// data on arrival has moved on.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalGaps {
     latest: Option<Instant>,
@@ -59,7 +59,7 @@ pub(crate) struct ArrivalGaps {
 }
 
 impl ArrivalGaps {
-    /// Datagram `number`, counted from zero, arrived.
+    /// Called when datagram `number`, counted from zero, has arrived.
     fn on_arrival(&mut self, now: Instant, number: u64) {
         self.longest = self.longest(now);
         self.latest = Some(now);
@@ -81,7 +81,7 @@ impl ArrivalGaps {
 }
 
 impl UdpFlow {
-    /// Datagram `number`, sent at `sent`, arrived.
+    /// Called when datagram `number`, sent at `sent`, has arrived.
     pub(crate) fn on_datagram(&mut self, now: Instant, number: u64, sent: Instant) {
         self.received += 1;
         self.delay.add(now.since(sent));
@@ -95,14 +95,14 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
     subflows.map(|subflow| experiment.paths[subflow.path].mtu).min().expect("an MPTCP flow has a subflow")
 }
 
-/// The receiving program of a flow whose latency is drawn.
+/// The receiving program of a flow, if its latency is drawn.
 fn reader(experiment: &Experiment, flow: &Flow, seed: u64) -> Option<Box<Sleeper>> {
     let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel)?;
     let latency = Some(tunnel.nuisances.reader?);
     Some(Box::new(Sleeper::new(latency, seed, &format!("flow {} reader", flow.name))))
 }
 
-/// The acknowledgements after which the receiving program of a flow preempts the tunnel's daemon, where they are drawn.
+/// The number of acknowledgements after which the receiving program of a flow preempts the tunnel's daemon, if it is drawn.
 fn preemption(experiment: &Experiment, flow: &Flow, seed: u64) -> Option<u64> {
     let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel)?;
     Some(draw_preemption(tunnel.nuisances.preemption?, seed, &flow.name))
@@ -196,7 +196,7 @@ impl FlowState {
         }
     }
 
-    /// The run ends.
+    /// Called at the end of the run.
     pub(crate) fn finish(&mut self, end: Instant) {
         if let FlowProtocol::Tcp(tcp) = &mut self.protocol {
             tcp.finish(self.stop.min(end));

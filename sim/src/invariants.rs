@@ -1,9 +1,10 @@
-//! What holds in every run of every experiment. A build with debug assertions checks it at the end of each run, so in
+//! Invariants of every run of every experiment. A build with debug assertions checks them at the end of each run, and so in
 //! every test, campaign and random experiment; packets are conserved (`summary`) in every build.
 //!
 //! - A share is between 0 and 1: utilisations, Jain's index, and the shares of flows that compete, which sum to 1.
-//! - Time advances: no component is woken for ever at one instant.
-//! - What leaves a link is at most what it could carry in the same interval, a packet for each change of its rate aside.
+//! - Time advances: no component is woken forever at one instant.
+//! - The bytes that leave a link are at most what it could carry in the same interval, plus one packet per change of its
+//!   rate.
 
 use crate::packet::PacketDescriptor;
 use link::{Pipe, PipeConfig};
@@ -28,10 +29,10 @@ pub(crate) fn check(experiment: &Experiment, pipes: &[Pipe<PacketDescriptor>], r
     }
 }
 
-/// Wake-ups at one instant; no experiment of the tests has as many.
+/// Limit of wake-ups at one instant; no experiment of the tests has as many.
 const MAX_AT_ONCE: u32 = 1_000_000;
 
-/// The wake-ups at the present instant.
+/// The number of wake-ups at the present instant.
 #[derive(Default)]
 pub(crate) struct Progress {
     now: Option<Instant>,
@@ -74,7 +75,7 @@ fn check_capacity(experiment: &Experiment, index: usize, pipe: &Pipe<PacketDescr
     }
 }
 
-/// The changes of a pipe's rate.
+/// The number of changes of a pipe's rate.
 fn changes(experiment: &Experiment, index: usize) -> Vec<&Change> {
     let unaffected = if index.is_multiple_of(2) { Directions::Reverse } else { Directions::Forward };
     let is_of_pipe =

@@ -1,15 +1,15 @@
-//! The simulator: gives the sans-IO machines a clock and a network in virtual time. An experiment and a seed in, a
-//! record out.
+//! The simulator: gives the sans-IO machines a clock and a network in virtual time. It takes an experiment and a seed, and
+//! returns a record.
 //!
 //! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
 //! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines;
-//!   `tcp_config`: their configuration; `application`: what runs on TCP.
+//!   `tcp_config`: their configuration; `application`: the applications on top of TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
-//! - `invariants`: what holds in every run.
+//! - `invariants`: checks that hold in every run.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run; `trace`: its packets.
 
 mod application;

@@ -17,7 +17,7 @@ const WINDOW: Span = Span::from_secs(WINDOW_S);
 pub(crate) struct FairnessMeter {
     /// Indices of the competing flows.
     pub flows: Vec<usize>,
-    /// Bytes delivered so far: a row at the end of each window, a column a flow.
+    /// Bytes delivered so far: one row per window, one column per flow.
     totals: Vec<Vec<u64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Both ends of an MPTCP connection, and what is measured of its subflows.
+//! Both ends of an MPTCP connection, and the measurements of its subflows.
 
 use crate::multipath::MultipathStats;
 use transport::mptcp::{Ack, Receiver, Segment, Sender, SubflowState};
@@ -28,8 +28,8 @@ impl MptcpConnection {
         if segment.tcp.kind == SegmentKind::Data { self.dss_option_bytes } else { 0 }
     }
 
-    /// The subflow on which a client's request goes: the first one that is up, and with each retransmission so far the next
-    /// one. Where none is, the first one, which opens the connection.
+    /// The subflow on which a client's request goes: the first one that is up, and the next one after each retransmission.
+    /// If none is up, the first one, which opens the connection.
     pub(crate) fn request_subflow(&self, retransmissions: u32) -> u16 {
         let states = self.sender.subflows().zip(0..);
         let up: Vec<u16> =

@@ -1,4 +1,4 @@
-//! What is measured of a connection over several paths, by MPTCP or by multipath QUIC.
+//! Measurements of a connection over several paths, by MPTCP or by multipath QUIC.
 
 use record::Distribution;
 use units::Span;
@@ -24,7 +24,7 @@ pub(crate) struct SubflowStats {
 }
 
 impl MultipathStats {
-    /// Those of a connection with a subflow on each of these paths.
+    /// The measurements of a connection with a subflow on each of these paths.
     pub(crate) fn new(paths: &[usize]) -> Self {
         let stats = |path: &usize| SubflowStats { path: *path, ..SubflowStats::default() };
         Self { subflows: paths.iter().map(stats).collect(), ..Self::default() }

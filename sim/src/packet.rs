@@ -45,7 +45,7 @@ pub(crate) enum Body {
 pub enum Direction {
     /// Towards the receiver.
     Forward = 0,
-    /// Back.
+    /// Towards the sender.
     Reverse = 1,
 }
 
@@ -101,23 +101,23 @@ impl Packet {
     }
 }
 
-/// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change. It is two numbers, which
-/// are passed in registers.
+/// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change. It consists of two
+/// numbers, so that it is passed in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketDescriptor {
     /// The slot, and in the upper half the size with all headers but the link layer's, bytes.
     slot_and_bytes: u64,
-    /// The flow by the outermost headers (in a tunnel all packets of a path are one), then the ECN field of the outermost
-    /// header and flags.
+    /// The flow by the outermost headers (in a tunnel all packets of a path are one flow), then the ECN field of the
+    /// outermost header and flags.
     flow_and_flags: NonZeroU32,
 }
 
 const ECN_SHIFT: u32 = 16;
 /// The checksum is wrong.
 const CORRUPTED: u32 = 1 << 18;
-/// A copy that a wire has just made; its slot is still the original's.
+/// A copy that the link has just made; its slot is still the original's.
 const NEW_COPY: u32 = 1 << 19;
-/// It counts as a data packet.
+/// The packet counts as a data packet.
 const DATA: u32 = 1 << 20;
 /// Set in every descriptor.
 const PRESENT: NonZeroU32 = NonZeroU32::new(1 << 21).expect("a bit");
@@ -148,7 +148,7 @@ impl PacketDescriptor {
         Self { slot_and_bytes: self.slot_and_bytes & !u64::from(u32::MAX) | u64::from(slot), ..self }
     }
 
-    /// The same packet in an outer header of so many bytes, which belongs to `flow`.
+    /// The same packet with an outer header of this many bytes, which belongs to `flow`.
     pub(crate) fn encapsulated(self, bytes: u32, flow: u16) -> Self {
         let flags = self.flow_and_flags.get() & !u32::from(u16::MAX);
         Self {
@@ -163,13 +163,13 @@ impl PacketDescriptor {
         self.flow_and_flags.get() & CORRUPTED != 0
     }
 
-    /// Whether it is a copy that a wire has just made, whose slot is still the original's.
+    /// Whether it is a copy that the link has just made, whose slot is still the original's.
     #[inline]
     pub(crate) fn is_new_copy(self) -> bool {
         self.flow_and_flags.get() & NEW_COPY != 0
     }
 
-    /// A new copy that has got a slot of its own.
+    /// A new copy with a slot of its own.
     pub(crate) fn separated(self, slot: u32) -> Self {
         Self { flow_and_flags: PRESENT | self.flow_and_flags.get() & !NEW_COPY, ..self.moved(slot) }
     }
@@ -264,7 +264,7 @@ mod tests {
 
     const FIELDS: [EcnField; 4] = [EcnField::NotEct, EcnField::Ect0, EcnField::Ect1, EcnField::Ce];
 
-    /// All that a descriptor says.
+    /// All fields of a descriptor.
     fn parts(descriptor: PacketDescriptor) -> (u32, u32, u16, EcnField, bool, bool, bool) {
         (
             descriptor.slot(),

@@ -42,7 +42,7 @@ pub(crate) struct TunnelPayload {
 }
 
 impl TunnelPayload {
-    /// A packet behind an offload header of so many bytes.
+    /// A packet with an offload header of this many bytes in front.
     fn packet(packet: Packet, descriptor: PacketDescriptor, offload_header: u32) -> Self {
         let (end, ecn) = (descriptor.bytes() + offload_header, descriptor.ecn());
         Self { inner: Arc::new(InnerPacket::Packet(packet, descriptor)), start: 0, end, ecn }
@@ -59,8 +59,8 @@ impl TunnelPayload {
         }
     }
 
-    /// The ECN field of the datagram that carries it: the one with which the packet came (RFC 6040, section 4.1). But CE
-    /// is not copied, as it is no congestion of the path.
+    /// The ECN field of the datagram that carries it: the one with which the packet came (RFC 6040, section 4.1). CE is not
+    /// copied, because it does not signal congestion of the path.
     fn outer_ecn(&self) -> EcnField {
         if self.ecn == EcnField::Ce { EcnField::Ect0 } else { self.ecn }
     }
@@ -94,7 +94,7 @@ impl Payload for TunnelPayload {
     }
 
     /// A packet that is not ECN-capable loses the first segment of its super-segment. The relay needs no signal: it offers
-    /// what the tunnel can carry.
+    /// only what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
         let InnerPacket::Packet(packet, descriptor) = Arc::make_mut(&mut self.inner) else { return true };
         descriptor.mark();
@@ -127,7 +127,7 @@ struct TunnelEnd {
     reassembler: Reassembler<Option<Arc<InnerPacket>>>,
     relay: Option<Box<RelayEnd>>,
     event_loop: EventLoop,
-    /// When its next timer is due.
+    /// The time at which its next timer is due.
     deadline: Instant,
     /// Bytes of datagrams and inner packets that it has carried.
     carried: u64,
@@ -158,7 +158,7 @@ pub(crate) struct Iteration {
     /// The empty buffer of its inputs.
     inputs: Vec<Input>,
     reads: usize,
-    /// What the end had carried before, bytes.
+    /// Bytes that the end had carried before the iteration.
     carried: u64,
 }
 
@@ -179,7 +179,7 @@ pub(crate) struct Ropewalk {
     free: Vec<u32>,
     /// Streams that flows are hashed to: those of marked packets are not among them.
     streams: u8,
-    /// Size of the virtio-net header that a host's packet has before its own, bytes: its checksum is offloaded.
+    /// Size of the virtio-net header in front of a host's packet, bytes: its checksum is offloaded.
     offload_header: u32,
 }
 
@@ -346,7 +346,7 @@ impl Ropewalk {
         self.ends[direction as usize].event_loop.is_paused(now)
     }
 
-    /// Sets an end's timer again, after something else than an iteration has acted on it.
+    /// Sets an end's timer again after something other than an iteration has acted on the end.
     pub(crate) fn set_timer(&mut self, now: Instant, direction: Direction) {
         self.ends[direction as usize].set_timer(now);
     }

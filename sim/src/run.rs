@@ -72,7 +72,7 @@ impl Simulation {
     }
 
     /// The controller of the current connection of a flow, by its index in the experiment; `None` for UDP. It may be
-    /// exchanged until the flow's start.
+    /// replaced until the flow's start.
     pub fn controller(&mut self, flow: usize) -> Option<&mut Box<dyn Controller>> {
         match &mut self.engine.flows.get_mut(flow)?.protocol {
             FlowProtocol::Tcp(tcp) => tcp.connection.controller_mut(),
@@ -81,7 +81,7 @@ impl Simulation {
     }
 
     /// The scheduler of a flow's MPTCP connection, by its index in the experiment; `None` for other flows. It may be
-    /// exchanged until the flow's start.
+    /// replaced until the flow's start.
     pub fn scheduler(&mut self, flow: usize) -> Option<&mut Box<dyn Scheduler>> {
         match &mut self.engine.flows.get_mut(flow)?.protocol {
             FlowProtocol::Tcp(tcp) => tcp.connection.scheduler_mut(),
@@ -89,8 +89,8 @@ impl Simulation {
         }
     }
 
-    /// Leaves distributions of times out of the record from now on, for a driver that wants none: histograms are most of
-    /// the memory of a short run. Everything else, the digest included, stays the same.
+    /// Leaves distributions of times out of the record from now on, for a driver that does not need them: histograms take
+    /// most of the memory of a short run. Everything else, the digest included, stays the same.
     pub fn leave_out_distributions(&mut self) {
         self.engine.flows.iter_mut().for_each(FlowState::leave_out_distributions);
     }
@@ -115,7 +115,7 @@ impl Simulation {
         }
     }
 
-    /// The counts of work so far: events, packets.
+    /// The work done so far: counts of events and packets.
     #[must_use]
     pub fn work(&self) -> record::Work {
         self.engine.network.work

@@ -27,7 +27,7 @@ pub(crate) struct NearConnection {
     pub held_syn: Option<Segment>,
     /// Number of the segment after the last one, once the sender has closed.
     pub end: Option<u64>,
-    /// When each segment that the flow's receiver lacks was first sent, from segment `delivered` on.
+    /// Time of the first transmission of each segment that the flow's receiver lacks, from segment `delivered` on.
     sent: VecDeque<Instant>,
     delivered: u64,
     /// From the first transmission of each segment to its delivery, in order, at the flow's receiver.
@@ -55,14 +55,14 @@ impl NearConnection {
         Self { far, id: None, held_syn: None, end, sent: VecDeque::new(), delivered: 0, delay: Distribution::default() }
     }
 
-    /// The flow's sender has sent a segment.
+    /// Called when the flow's sender has sent a segment.
     pub(crate) fn on_sent(&mut self, now: Instant, segment: &Segment) {
         if segment.kind == SegmentKind::Data && segment.seq == self.delivered + self.sent.len() as u64 {
             self.sent.push_back(now);
         }
     }
 
-    /// The segments before `delivered` have reached the flow's receiver.
+    /// Called when the segments before `delivered` have reached the flow's receiver.
     pub(crate) fn on_delivered(&mut self, now: Instant, delivered: u64) {
         while self.delivered < delivered
             && let Some(sent) = self.sent.pop_front()
@@ -96,7 +96,7 @@ impl FarConnection {
 }
 
 impl FlowState {
-    /// The near connection that the flow is, if it is relayed.
+    /// The flow as a near connection, if it is relayed.
     pub(crate) fn near_connection(&mut self) -> Option<(&mut NearConnection, &mut TcpFlow)> {
         match (&mut self.split, &mut self.protocol) {
             (Some(SplitConnection::Near(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),
@@ -104,7 +104,7 @@ impl FlowState {
         }
     }
 
-    /// The near connection, if the flow is relayed, to be read.
+    /// The near connection to read from, if the flow is relayed.
     pub(crate) fn as_near_connection(&self) -> Option<&NearConnection> {
         match &self.split {
             Some(SplitConnection::Near(split)) => Some(split),
@@ -112,7 +112,7 @@ impl FlowState {
         }
     }
 
-    /// The far connection that the flow is, if it is one.
+    /// The flow as a far connection, if it is one.
     pub(crate) fn far_connection(&mut self) -> Option<(&mut FarConnection, &mut TcpFlow)> {
         match (&mut self.split, &mut self.protocol) {
             (Some(SplitConnection::Far(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),

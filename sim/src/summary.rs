@@ -59,7 +59,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     run
 }
 
-/// Why the controllers of connections and of the tunnel's ends failed.
+/// The reasons why controllers of connections and of the tunnel's ends failed.
 fn controller_failures(engine: &mut Engine) -> Vec<String> {
     let mut failures = Vec::new();
     for flow in &mut engine.flows {
@@ -94,7 +94,7 @@ fn check_conservation(engine: &mut Engine) {
         assert_eq!(
             ropewalk.in_flight(),
             network.slab.tunnel_datagrams(),
-            "datagrams that the tunnel sent, and in the slab"
+            "datagrams that the tunnel sent, and those in the slab"
         );
     }
     for (index, pipe) in network.topology.pipes.iter().enumerate() {
@@ -178,7 +178,7 @@ fn with_delays(stats: &MultipathStats, flow: Flow) -> Flow {
     }
 }
 
-/// The record of an MPTCP flow: what its connection counts, beside the sums over its subflows.
+/// The record of an MPTCP flow: the counters of its connection, in addition to the sums over its subflows.
 fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
     Flow {
@@ -191,7 +191,7 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     }
 }
 
-/// The record of a multipath QUIC flow: what its connection counts, beside the sums over its paths.
+/// The record of a multipath QUIC flow: the counters of its connection, in addition to the sums over its paths.
 fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
     Flow {

@@ -1,5 +1,5 @@
-//! Super-segments: the segments that TCP hands to the device of a Ropewalk tunnel at once, which segmentation offload leaves
-//! uncut (TSO). In the tunnel they are one inner packet, and so the receiving host's TCP gets them.
+//! Super-segments: the segments that TCP passes to the device of a Ropewalk tunnel at once, uncut, by segmentation offload
+//! (TSO). In the tunnel they are one inner packet, and the receiving host's TCP gets them as one packet too.
 
 use crate::connection::{Connection, SenderOutput};
 use crate::tcp::TcpFlow;
@@ -53,7 +53,7 @@ impl TcpFlow {
         }
     }
 
-    /// The super-segment that `first` begins. An output of the sender that is not of it is kept for the next poll.
+    /// The super-segment that `first` begins. An output of the sender that does not belong to it is kept for the next poll.
     fn poll_super_segment(&mut self, now: Instant, first: Segment) -> SenderOutput {
         let mut whole = SuperSegment { first, segments: 1, payload: self.payload(first.seq) };
         let Connection::Single(single) = &mut self.connection else { return SenderOutput::Tcp(first) };
@@ -77,8 +77,8 @@ impl TcpFlow {
         (first_bytes + (whole.first.seq + 1..whole.end()).map(|seq| self.payload(seq)).sum::<u32>(), ecn)
     }
 
-    /// A super-segment reaches the receiver, whose TCP takes its segments at once. Returns the acknowledgement to be sent
-    /// at once.
+    /// Called when a super-segment reaches the receiver, whose TCP takes its segments together. Returns the acknowledgement
+    /// to be sent at once, if any.
     pub(crate) fn on_super_segment(&mut self, now: Instant, whole: &SuperSegment, marked: bool) -> Option<Ack> {
         let bytes = self.super_segment_bytes(whole).0;
         let last = Segment { seq: whole.end() - 1, ..whole.first };

@@ -182,7 +182,7 @@ impl TcpFlow {
         Some(request_number)
     }
 
-    /// The subflow on which the client's present request goes.
+    /// The subflow on which the client's current request is sent.
     pub(crate) fn request_subflow(&self) -> Option<u16> {
         match &self.connection {
             Connection::Single(_) | Connection::Quic(_) => None,
@@ -216,8 +216,8 @@ impl TcpFlow {
         }
     }
 
-    /// The application of a receiver that does not read at once has read the first `bytes`. Returns the window update that
-    /// is to be sent at once, if any.
+    /// Called when the application of a receiver that does not read at once has read the first `bytes`. Returns the window
+    /// update that is to be sent at once, if any.
     pub(crate) fn read(&mut self, now: Instant, bytes: u64) -> Option<Ack> {
         let Connection::Single(single) = &mut self.connection else { return None };
         let delivered = single.receiver.delivered();
@@ -251,7 +251,7 @@ impl TcpFlow {
         connection == self.connection_number || !matches!(self.connection, Connection::Single(_))
     }
 
-    /// An acknowledgement reaches the sender.
+    /// Called when an acknowledgement reaches the sender.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Connection::Single(single) = &mut self.connection else { return };
         single.sender.handle(now, Input::Ack(ack));
@@ -260,7 +260,7 @@ impl TcpFlow {
         }
     }
 
-    /// An acknowledgement reaches the sender of a subflow.
+    /// Called when an acknowledgement reaches the sender of a subflow.
     pub(crate) fn on_mptcp_ack(&mut self, now: Instant, ack: &mptcp::Ack) {
         let Connection::Multi(multi) = &mut self.connection else { return };
         multi.sender.handle(now, mptcp::Input::Ack(ack));
@@ -269,8 +269,8 @@ impl TcpFlow {
         }
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one that
-    /// carries a video player's request.
+    /// Called when a segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one
+    /// that carries a video player's request.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         let bytes = if segment.kind == SegmentKind::Data { self.segment_bytes(segment).0 } else { 0 };
         self.on_data(now, segment, bytes, |receiver| receiver.handle(now, segment, marked))
@@ -303,7 +303,7 @@ impl TcpFlow {
         ack
     }
 
-    /// A segment reaches the receiver on a subflow; returns as [`on_segment`](Self::on_segment) does.
+    /// Called when a segment reaches the receiver on a subflow; returns as [`on_segment`](Self::on_segment) does.
     pub(crate) fn on_mptcp_segment(
         &mut self,
         now: Instant,
@@ -327,7 +327,7 @@ impl TcpFlow {
         ack
     }
 
-    /// A packet of the receiver reaches the sender of a QUIC connection.
+    /// Called when a packet of the receiver reaches the sender of a QUIC connection.
     pub(crate) fn on_quic_reply(&mut self, now: Instant, reply: &quic::Reply) {
         let Connection::Quic(quic) = &mut self.connection else { return };
         quic.sender.handle(now, quic::Input::Reply(reply));
@@ -336,7 +336,7 @@ impl TcpFlow {
         }
     }
 
-    /// A packet reaches the receiver of a QUIC connection. Returns what is to be sent at once.
+    /// Called when a packet reaches the receiver of a QUIC connection. Returns the packet to be sent at once, if any.
     pub(crate) fn on_quic_packet(&mut self, now: Instant, packet: &quic::Packet, marked: bool) -> Option<quic::Reply> {
         self.close_peak_window(now);
         let (bytes, _) = self.quic_packet_bytes(packet);
@@ -374,8 +374,8 @@ impl TcpFlow {
         false
     }
 
-    /// Size of a segment's packet, bytes, and its ECN field: classic ECN has new data only ECN-capable (RFC 3168 sections
-    /// 6.1.4 and 6.1.5).
+    /// Size of a segment's packet, bytes, and its ECN field: with classic ECN only new data is ECN-capable (RFC 3168
+    /// sections 6.1.4 and 6.1.5).
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, EcnField) {
         self.packet_size(segment, segment.seq)
     }

@@ -1,4 +1,4 @@
-//! The configuration of a flow's TCP, from which its connections are made: one, or one a request.
+//! The configuration of a flow's TCP, from which its connections are made: one, or one per request.
 
 use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub(crate) struct TcpConfig {
     rng_name: String,
     /// IP header, bytes.
     pub ip_header: u32,
-    /// IP and TCP headers of a data packet, bytes; all that a QUIC packet has beside its data.
+    /// IP and TCP headers of a data packet, bytes; for QUIC everything in a packet other than its data.
     pub header_bytes: u32,
     /// The ECN feedback that was negotiated, if any.
     pub ecn: Option<Ecn>,
@@ -166,7 +166,7 @@ impl TcpConfig {
         }
     }
 
-    /// The flow-control window is half of the greatest receive buffer, which is what TCP's grows to.
+    /// The flow-control window is half of the largest receive buffer, the size that TCP's window grows to.
     fn quic_receiver(&self, paths: usize, options: &model::Quic) -> quic::ReceiverConfig {
         quic::ReceiverConfig {
             paths: paths as u16,

@@ -5,8 +5,8 @@ use link::{Pipe, PipeConfig};
 use scenario::model::{Change, Directions, Experiment, Relay};
 use units::{Instant, Rate, RngStream};
 
-/// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse. After the experiment's links come the two local
-/// links of a relay, after its paths one path over each of them.
+/// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse. The two local links of a relay follow the
+/// experiment's links, and one path over each of them follows the experiment's paths.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub pipes: Vec<Pipe<PacketDescriptor>>,
@@ -83,7 +83,7 @@ impl Topology {
         &self.hops[path][direction as usize]
     }
 
-    /// The pipes of a path in one direction, and the state of all.
+    /// The pipes of a path in one direction, and the state of all pipes.
     #[inline]
     pub(crate) fn hops_and_pipes(
         &mut self,
@@ -99,7 +99,8 @@ impl Topology {
         self.local[pipe as usize]
     }
 
-    /// Applies a change of a link, which the changes `later` follow, the next one last; returns the pipes that it concerns.
+    /// Applies a change of a link and returns the pipes that it concerns. `later` are the changes that follow, the next one
+    /// last.
     pub(crate) fn apply(&mut self, now: Instant, change: &Change, later: &[Change]) -> Vec<u32> {
         let changed = pipes_of_change(change);
         for index in &changed {
@@ -134,7 +135,7 @@ fn pipes_of_change(change: &Change) -> Vec<u32> {
     }
 }
 
-/// When the first of the changes `later`, the next one last, gives a pipe another rate.
+/// The time of the first of the changes `later` (the next one last) that gives a pipe another rate.
 fn next_rate_at(pipe: u32, later: &[Change]) -> Option<Instant> {
     let changes_rate = |change: &&Change| change.rate.is_some() && pipes_of_change(change).contains(&pipe);
     later.iter().rev().find(changes_rate).map(|change| change.at)

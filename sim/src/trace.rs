@@ -1,4 +1,4 @@
-//! What a run that is traced tells: each packet at its hosts, each packet that the network loses, each sender's state.
+//! The events of a traced run: each packet at its hosts, each packet that the network loses, each sender's state.
 //!
 //! A run without a trace pays one comparison per packet.
 
@@ -13,9 +13,9 @@ use units::{Instant, Rate, Span};
 /// Something that happened in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// What.
+    /// The event.
     pub what: Traced,
 }
 
@@ -31,7 +31,7 @@ pub enum Traced {
     Lost {
         /// The packet.
         packet: TracedPacket,
-        /// Where.
+        /// The link and the direction, or none.
         link: Option<(usize, Direction)>,
     },
     /// The state of a sender, after each acknowledgement and timeout.
@@ -45,9 +45,9 @@ pub struct TracedPacket {
     pub flow: u16,
     /// The connection or subflow of the flow.
     pub connection: u16,
-    /// The number of its path in the experiment; none if it goes into a tunnel.
+    /// The number of its path in the experiment; none if it enters a tunnel.
     pub path: Option<usize>,
-    /// Towards the flow's receiver, or back.
+    /// Direction: towards the flow's receiver, or towards its sender.
     pub direction: Direction,
     /// The size with all headers but the link layer's, bytes.
     pub bytes: u32,
@@ -64,7 +64,7 @@ pub enum TracedContent {
     Tcp {
         /// The first segment.
         first: tcp::Segment,
-        /// How many segments there are.
+        /// Number of segments.
         segments: u32,
         /// Payload of each segment but the last, bytes; 0 if there is one.
         payload: u32,
@@ -85,11 +85,11 @@ pub enum TracedContent {
     Udp(u64),
     /// A datagram of Ropewalk's tunnel.
     Tunnel,
-    /// A packet of no flow.
+    /// A packet that belongs to no flow.
     Stray,
 }
 
-/// The sizes of a TCP flow's headers, and the most that its receiver announces.
+/// The sizes of a TCP flow's headers, and the largest window that its receiver announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderSizes {
     /// IP header, bytes.

@@ -1,4 +1,4 @@
-//! The tunnel: MPT's, with one ingress and one egress a direction, or [Ropewalk's own](crate::ropewalk).
+//! The tunnel: MPT's, with one ingress and one egress per direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
 use crate::daemon::{Sleeper, StrayTimes};
@@ -106,7 +106,7 @@ impl Device {
 /// The receiving end of one direction, which delivers packets in sequence or as they arrive.
 #[derive(Debug)]
 pub(crate) struct Egress {
-    /// Packets that have come while the daemon sleeps, with their sequence numbers.
+    /// Packets that have arrived while the daemon sleeps, with their sequence numbers.
     pub inbox: Vec<(u64, PacketDescriptor)>,
     pub resequencer: Option<Resequencer<PacketDescriptor>>,
     /// The times that packets spent in the reorder buffer.

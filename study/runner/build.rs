@@ -1,12 +1,12 @@
 //! Tells programs which commit they are built from: seed + commit = the run.
 //!
-//! `ROPEWALK_COMMIT` is git's short hash. Where the sources are not the commit's, or there is no git, a digest of them
-//! follows a `+`, so that results of two different builds never pass for the same.
+//! `ROPEWALK_COMMIT` is git's short hash. If the sources differ from the commit, or there is no git, a digest of the sources
+//! follows a `+`, so that results of two different builds are never taken for the same.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a run depends on, from this folder.
+/// The sources that a run depends on, relative to this folder.
 const SOURCES: [&str; 10] = [
     "../../base",
     "../../cc",
@@ -24,7 +24,7 @@ fn main() {
     for path in SOURCES {
         assert!(
             Path::new(path).exists(),
-            "{path} is gone: SOURCES in study/runner/build.rs names what a run depends on"
+            "{path} does not exist: SOURCES in study/runner/build.rs lists the sources that a run depends on"
         );
         println!("cargo:rerun-if-changed={path}");
     }

@@ -4,7 +4,7 @@ use crate::shell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The version of clang that made the objects in the tree. Another one makes other instructions.
+/// The version of clang that made the objects in the tree. Another version generates other instructions.
 const CLANG: &str = "14.0";
 /// `-mcpu=v3` is what Linux 5.1 and later understand; BTF is made of the debug information.
 const FLAGS: &str = "-O2 -g -fdebug-compilation-dir=. -Wall -Wextra -Werror -Wno-unused-parameter -mcpu=v3 -target bpf";
@@ -12,13 +12,13 @@ const FLAGS: &str = "-O2 -g -fdebug-compilation-dir=. -Wall -Wextra -Werror -Wno
 /// Builds all objects into the tree.
 pub(crate) fn build() -> Result<(), String> {
     if let Some(found) = other_clang()? {
-        eprintln!("bpf: the objects in the tree are of clang {CLANG}; this is `{found}`");
+        eprintln!("bpf: the objects in the tree were made with clang {CLANG}; this is `{found}`");
     }
     build_into(&sources().join("objects"))
 }
 
-/// Builds all objects into the target folder and compares them with those in the tree. With another clang, or
-/// none, nothing is compared: that is said.
+/// Builds all objects into the target folder and compares them with those in the tree. With another clang, or none, nothing
+/// is compared, and a message says so.
 pub(crate) fn check() -> Result<(), String> {
     if let Some(missing) =
         ["clang", "llvm-strip"].into_iter().find(|tool| !shell::succeeds(&format!("{tool} --version")))
@@ -26,7 +26,9 @@ pub(crate) fn check() -> Result<(), String> {
         return shell::print(&format!("bpf: objects not compared: there is no {missing}\n"));
     }
     if let Some(found) = other_clang()? {
-        return shell::print(&format!("bpf: objects not compared: they are of clang {CLANG}, this is `{found}`\n"));
+        return shell::print(&format!(
+            "bpf: objects not compared: they were made with clang {CLANG}, this is `{found}`\n"
+        ));
     }
     let built = shell::target().join("bpf");
     build_into(&built)?;
@@ -40,8 +42,8 @@ pub(crate) fn check() -> Result<(), String> {
         })
         .collect();
     match stale.first() {
-        None => shell::print("bpf: the objects are those of their sources\n"),
-        Some(name) => Err(format!("kernel/bpf/objects/{name}.o is not what its source gives: cargo xtask bpf")),
+        None => shell::print("bpf: the objects match their sources\n"),
+        Some(name) => Err(format!("kernel/bpf/objects/{name}.o does not match its source: cargo xtask bpf")),
     }
 }
 
@@ -49,7 +51,7 @@ fn sources() -> PathBuf {
     shell::root().join("kernel/bpf")
 }
 
-/// What clang says of itself if it is not [`CLANG`].
+/// The version that clang prints, if it is not [`CLANG`].
 fn other_clang() -> Result<Option<String>, String> {
     let version = shell::output("clang --version")?;
     let first = version.lines().next().unwrap_or_default();

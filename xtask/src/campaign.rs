@@ -1,5 +1,5 @@
-//! `cargo xtask campaign`: tests that draw a situation from each seed, over as many seeds as one likes, in pieces. What has
-//! passed is kept, so that a campaign that was interrupted goes on where it was.
+//! `cargo xtask campaign`: tests that draw a situation from each seed, over any number of seeds, in pieces. The pieces that
+//! have passed are recorded, so that an interrupted campaign continues where it stopped.
 
 use crate::shell;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ struct Campaign {
     tests: &'static str,
     /// The file of these tests, in which they call `testing::campaign`.
     file: &'static str,
-    /// Seeds of a piece: some minutes at most.
+    /// Number of seeds per piece: a few minutes at most.
     piece: u64,
 }
 
@@ -183,7 +183,7 @@ fn pieces(seeds: &Range<u64>, length: u64) -> Vec<Range<u64>> {
     starts.map(|start| start.max(seeds.start)..(start + length).min(seeds.end)).collect()
 }
 
-/// The pieces that have passed, a line each, of the sources as they are committed.
+/// The pieces that have passed with the committed sources, one per line.
 struct Ledger {
     file: PathBuf,
     passed: BTreeSet<String>,
@@ -191,7 +191,7 @@ struct Ledger {
 
 impl Ledger {
     fn open(folder: &Path, name: &str) -> Result<Self, String> {
-        // What has passed with other sources proves nothing about these.
+        // A pass with other sources proves nothing about these.
         let commit = shell::output("git rev-parse --short HEAD")?;
         let file = folder.join(format!("{name}-{}", commit.trim()));
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -4,9 +4,9 @@
 //! build is optimised with them. Both builds name their target, so that build scripts and procedural macros stay as
 //! they are.
 //!
-//! The build is reproducible: the same commit, compiler and profile give the same bytes in any folder. No path of this
-//! machine is in the program, nor any time. The profile itself is not: the counters of threads race. So it is kept beside
-//! the program, and `--profile` builds with a given one.
+//! The build is reproducible: the same commit, compiler and profile give the same bytes in any folder. The program contains
+//! no path of this machine, and no time. The profile itself is not reproducible, because the counters of threads race. So it
+//! is kept next to the program, and `--profile` builds with a given one.
 
 use crate::shell;
 use std::fs;
@@ -21,7 +21,7 @@ const TRAINING: &[&str] = &[
     "scenarios/tunnel/al-imareen-ropewalk.toml --quick",
 ];
 
-/// What `cargo xtask dist` is asked for.
+/// The options of `cargo xtask dist`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     /// The profile to build with, instead of a new one.
@@ -44,7 +44,7 @@ impl Options {
     }
 }
 
-/// The folder of what is released: the program and its profile.
+/// The folder of the release: the program and its profile.
 pub(crate) fn folder() -> PathBuf {
     shell::target().join("released")
 }
@@ -117,7 +117,7 @@ fn build_elsewhere() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// The program of the package `ropewalk-kernel`: the feature `kernel` alone, as small as it gets. Returns its path.
+/// The program of the package `ropewalk-kernel`: the feature `kernel` alone, as small as possible. Returns its path.
 pub(crate) fn build_loader() -> Result<PathBuf, String> {
     cargo_build(&shell::root(), &shell::target(), "loader", "--no-default-features --features kernel", &[])
 }
@@ -142,7 +142,7 @@ fn cargo_build(
     let mut flags = flags.to_vec();
     let is_instrumented = flags.iter().any(|flag| flag.starts_with("-Cprofile-generate"));
     flags.extend(paths.iter().map(|(path, name)| format!("--remap-path-prefix={path}={name}")));
-    // For the assembler and C code of libraries.
+    // Flags for the assembler and C code of libraries.
     let c_flags: Vec<_> = paths.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
     let variables = [("CARGO_ENCODED_RUSTFLAGS", &*flags.join("\x1f")), ("CFLAGS", &*c_flags.join(" "))];
     let (manifest, target_folder) = (root.join("Cargo.toml"), target.display());
@@ -157,18 +157,18 @@ fn cargo_build(
     let program = target.join(host).join(cargo_profile).join("ropewalk");
     let bytes = fs::read(&program).map_err(|error| io_error(&program, &error))?;
     match paths.iter().find(|(path, _)| bytes.windows(path.len()).any(|window| window == path.as_bytes())) {
-        // An instrumented program knows where its profile goes.
+        // An instrumented program contains the path of its profile.
         Some((path, _)) if !is_instrumented => Err(format!("{} contains the path {path}", program.display())),
         _ => Ok(program),
     }
 }
 
-/// Folders of this machine, and their names in the program. Of several that fit the last counts.
+/// Folders of this machine, and their names in the program. If several match, the last one applies.
 fn remapped_paths(root: &Path, target: &Path, compiler: &str) -> Result<Vec<(String, String)>, String> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     let cargo =
         std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home).ok_or("neither CARGO_HOME nor HOME is set")?;
-    // The standard library's sources, if they are installed; without them the compiler names them so by itself.
+    // The standard library's sources, if they are installed; without them the compiler uses these names itself.
     let library = Path::new(shell::output("rustc --print sysroot")?.trim()).join("lib/rustlib/src/rust");
     let library_name = format!("/rustc/{}", field(compiler, "commit-hash:").ok_or("`rustc -vV` names no commit")?);
     let folders = [(root, "/ropewalk"), (&cargo, "/cargo"), (target, "/target"), (&library, &library_name)];

@@ -2,7 +2,7 @@
 
 use crate::shell;
 
-/// Where verdicts and differences are kept, relative to the workspace.
+/// The folder of verdicts and differences, relative to the workspace.
 const FOLDER: &str = "target/kernel-drill";
 
 /// Builds the lab's agent and starts the campaign; without `--on` the kernel is User-Mode Linux.

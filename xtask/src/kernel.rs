@@ -1,6 +1,6 @@
 //! `cargo xtask kernel`: builds the lab's kernel, which has virtual time.
 //!
-//! Debian's User-Mode Linux runs in real time: good for a look, but the load of the machine gets into its results. The
+//! Debian's User-Mode Linux runs in real time: good for a quick look, but the load of the machine affects its results. The
 //! same Linux, built with `CONFIG_UML_TIME_TRAVEL_SUPPORT`, has a clock that stands still while it computes.
 
 use crate::setup::Package;
@@ -13,8 +13,8 @@ pub(crate) const KERNEL: &str = "target/kernel/linux";
 const SOURCE: &str = "target/kernel/source";
 /// Options of the kernel in addition to the defaults of User-Mode Linux.
 const CONFIG: &str = include_str!("kernel.config");
-/// Where the size of a processor's floating-point registers is written down, bytes, and how large it is to be: those of
-/// processors with AMX take 11 008, and with less room for them no program starts.
+/// The place of the size of a processor's floating-point registers, bytes, and its new value: those of processors with AMX
+/// take 11 008 bytes, and with less room no program starts.
 const REGISTERS: &str = "arch/x86/um/user-offsets.c";
 const REGISTER_SIZES: [&str; 2] = ["DEFINE_LONGS(HOST_FP_SIZE, 2696)", "DEFINE_LONGS(HOST_FP_SIZE, 12288)"];
 /// Debian's sources.
@@ -30,7 +30,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "bc", command: "bc", purpose: "the kernel: its configuration" },
 ];
 
-/// Builds the kernel; some minutes, and two gigabytes while it lasts.
+/// Builds the kernel, which takes a few minutes, and two gigabytes of disk space during the build.
 pub(crate) fn build() -> Result<(), String> {
     if let Some(manual_command) = setup::install(PACKAGES)? {
         return Err(manual_command);
@@ -52,11 +52,11 @@ pub(crate) fn build() -> Result<(), String> {
     fs::remove_dir_all(source).map_err(io_error)
 }
 
-/// Builds the kernel if it is not there. Without it the lab has Debian's, so nothing fails where it cannot be built.
+/// Builds the kernel if it does not exist. Without it the lab uses Debian's, so nothing fails if it cannot be built.
 pub(crate) fn ensure() -> Result<(), String> {
     if shell::root().join(KERNEL).exists() {
-        return shell::print("kernel: it is there\n");
+        return shell::print("kernel: already built\n");
     }
-    shell::print("kernel: it is built; without it the lab runs in real time\n")?;
+    shell::print("kernel: building it; without it the lab runs in real time\n")?;
     build().or_else(|error| shell::print(&format!("kernel: not built; {error}\n")))
 }

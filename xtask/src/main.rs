@@ -1,4 +1,4 @@
-//! `cargo xtask CHORE`: what developers and CI run. Without a chore it lists them.
+//! `cargo xtask CHORE`: the tasks of developers and CI. Without a chore it lists them.
 
 use std::process::ExitCode;
 
@@ -30,37 +30,38 @@ mod wheel;
 const HELP: &str = "\
 cargo xtask CHORE
 
-  setup                         packages and kernel, or what is missing of them
-  packages                      install what the tests need, or say what is missing
+  setup                         install packages and kernel, or say which are missing
+  packages                      install the packages that the tests need, or say which are missing
   test                          the tests of the simulator, the pure crates, one tunnel and one cell of the lab: minutes
-  test --all-features           the same, built as --full builds it, which then need not
+  test --all-features           the same, built as --full builds it, which then need not build again
   test --full                   formatting, tidy, lints, documentation, then every test: 20 minutes
   test python                   the Python package: its wheel, types, formatting and tests
   campaign [NAME [--seeds FROM..TO]]
                                 tests that draw a situation from each seed, over more seeds than `test` has; resumable
   tidy [--update]               the house rules as checks; --update lets the ratchets shrink
   tidy --prose [CRATE]          long sentences and avoided words in doc comments, and their count per crate
-  bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check compares only
+  bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check only compares
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
-  kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
+  kernel-traces [STUDY ...]     run our scenarios on that kernel, results into scenarios/validation
   kernel-drill [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--again] [--shrink] [--keep FOLDER]
                                 random situations of our TCP sender against a kernel's, packet by packet: that kernel, or
                                 with netns this machine's (root); resumable; differences in target/kernel-drill
-  kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
+  kernel-page                   compare these with the simulator, into target/kernel/beside-the-simulator.html
   paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]
-                                run what docs/explanation/algorithm.md measures, into target/paper, and write its tables and figure;
+                                run the studies of docs/explanation/algorithm.md, into target/paper, and write its tables
+                                and figure;
                                 resumable; --quick only prints the tables of short runs, --stored runs nothing;
                                 the study `kernel` needs root and runs only by name
   reference [--check] [--program FILE]
-                                write the generated parts of docs/reference from what a program with all features says of
-                                itself; --check only says which pages are not current
+                                write the generated parts of docs/reference from the schema, lists and help of a program
+                                with all features; --check only says which pages are not current
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
                                 the eBPF programs in virtual machines with Debian's Linux 6.1 and 6.12, or with kernels
                                 of your own (a Debian package or an image)
   dist [--profile FILE] [--check-reproducible]
                                 the program as it is released, into target/released: link-time and profile-guided
                                 optimisation; --check-reproducible builds it again in another folder
-  sbom                          what is in that program, as a CycloneDX document, into target/released
+  sbom                          the components of that program, as a CycloneDX document, into target/released
   deb [--out FOLDER] [--profile FILE | --program FILE]
                                 the Debian package of that program, or of a given one, into target/debian or FOLDER
   deb [--out FOLDER] kernel [--program FILE]
@@ -82,19 +83,19 @@ cargo xtask CHORE
                                 screenshots in target/site-look
   python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--only WORKLOAD,...] [--program FILE] [--build NAME=FILE] [--beside NAME=FILE] [--record] [--json]
-                                packet-hops per CPU second of the benchmark scenarios, beside a calibration loop, other
-                                builds of ropewalk and other simulators; --record adds them to bench/history.csv
+                                packet-hops per CPU second of the benchmark scenarios, compared with a calibration loop,
+                                other builds of ropewalk and other simulators; --record adds them to bench/history.csv
   bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...]
                [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]
-                                the tunnel beside other systems (needs root and iperf3)
+                                the tunnel compared with other systems (needs root and iperf3)
   bench field [--only CASE,...] [--scheduler NAME] [--json]
-                                calls beside bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
+                                calls next to bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
   bench kernel [--rounds N] [--megabytes N] [--json] [NAME ...]
-                                what the eBPF programs cost on this kernel, beside its own Reno and CUBIC (needs root)
+                                the cost of the eBPF programs on this kernel, compared with its own Reno and CUBIC (root)
   bench size [--whole FILE] [--record]
                                 bytes of the program and the package `ropewalk-kernel`, next to the whole program (the
                                 released one, or FILE); --record adds them to bench/size.csv
-  bench resources [--json]      what each kind of datagram costs the host that receives it
+  bench resources [--json]      the cost of each kind of datagram for the receiving host
 ";
 
 fn main() -> ExitCode {
@@ -148,7 +149,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Builds what is measured and starts the benchmarks, which lie in `bench/`.
+/// Builds the measured programs and starts the benchmarks, which are in `bench/`.
 fn bench(options: &[&str]) -> Result<(), String> {
     shell::run("cargo build --quiet --locked --release --all-features -p ropewalk -p ropewalk-lab -p ropewalk-bench")?;
     shell::run(&format!("{} {}", shell::target().join("release/ropewalk-bench").display(), options.join(" ")))

@@ -1,11 +1,11 @@
-//! The marked parts of a page: what stands between `<!-- MARK -->` and `<!-- end -->` is made by a chore.
+//! The marked parts of a page: the text between `<!-- MARK -->` and `<!-- end -->` is written by a chore.
 
 const END: &str = "<!-- end -->";
 
 /// The page with other contents in a marked part.
 ///
 /// # Errors
-/// Says which mark is missing.
+/// A mark is missing; the error names it.
 pub(crate) fn replace(text: &str, mark: &str, contents: &str) -> Result<String, String> {
     let line = format!("<!-- {mark} -->\n");
     let (before, rest) = text.split_once(&line).ok_or(format!("the page has no line `{}`", line.trim_end()))?;

@@ -4,7 +4,7 @@ use crate::shell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the tunnel's tests use, for the environment `python`.
+/// The packages of the tunnel's tests, for the environment `python`.
 const TUNNEL_TESTS: &str = "cli/tests/tunnel/python/requirements.txt";
 
 /// Makes the environment of the tunnel's tests.
@@ -12,7 +12,7 @@ pub(crate) fn run() -> Result<(), String> {
     environment("python", TUNNEL_TESTS).map(drop)
 }
 
-/// The folder of the environment `name` with the packages of the file `requirements`; made unless it has them already.
+/// The folder of the environment `name` with the packages of the file `requirements`; it is made unless it already has them.
 pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
     let (folder, wanted) = (shell::target().join(name), shell::root().join(requirements));
     let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -28,7 +28,7 @@ pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, Str
     Ok(folder)
 }
 
-/// Makes an empty environment in `folder`, in the place of any other.
+/// Makes an empty environment in `folder`, replacing any other.
 pub(crate) fn create(folder: &Path) -> Result<(), String> {
     shell::run(&format!("python3 -m venv --clear {}", folder.display()))
 }

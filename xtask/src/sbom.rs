@@ -1,8 +1,8 @@
-//! `cargo xtask sbom`: what is in the released program, as a CycloneDX document (ECMA-424), by `cargo cyclonedx`.
+//! `cargo xtask sbom`: the components of the released program, as a CycloneDX document (ECMA-424), by `cargo cyclonedx`.
 //!
-//! The tool writes a document beside every manifest, so it works on a clone, of the commit. With a time that is the
-//! commit's, the same commit gives the same document. It is beside the program, not in it as `cargo auditable` would have
-//! it: that wraps the compiler, and whoever repeats a build would need the same version of it.
+//! The tool writes a document next to every manifest, so it works on a clone of the commit. With the commit's time, the same
+//! commit makes the same document. The document is next to the program, not in it as with `cargo auditable`: that wraps the
+//! compiler, and everyone who repeats a build would need the same version of it.
 
 use crate::{dist, shell};
 use std::fs;

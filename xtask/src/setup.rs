@@ -7,7 +7,7 @@ use std::path::Path;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Package {
     pub(crate) name: &'static str,
-    /// The program, or the file with its whole path, by which we see that it is there.
+    /// The program, or the file with its whole path, by which its presence is checked.
     pub(crate) command: &'static str,
     pub(crate) purpose: &'static str,
 }
@@ -19,12 +19,12 @@ const PACKAGES: &[Package] = &[
     Package { name: "kmod", command: "modprobe", purpose: "the lab: the kernel's modules" },
     Package { name: "mount", command: "mount", purpose: "the lab: the guest's file systems" },
     Package { name: "iproute2", command: "tc", purpose: "the lab: paths with rate, delay and loss" },
-    Package { name: "nftables", command: "nft", purpose: "the tunnel's tests: firewalls, and what set-up makes" },
+    Package { name: "nftables", command: "nft", purpose: "the tunnel's tests: firewalls, and the tables of a set-up" },
     Package { name: "ethtool", command: "ethtool", purpose: "the lab: devices without offloads" },
     Package { name: "procps", command: "sysctl", purpose: "the lab: TCP's settings" },
     Package { name: "tcpdump", command: "tcpdump", purpose: "the lab: packets on record" },
     Package { name: "coreutils", command: "timeout", purpose: "the lab: commands that wait" },
-    Package { name: "grep", command: "grep", purpose: "the lab: what commands say" },
+    Package { name: "grep", command: "grep", purpose: "the lab: the output of commands" },
     Package { name: "util-linux", command: "nsenter", purpose: "test beds: programs in their hosts" },
     Package { name: "faketime", command: "faketime", purpose: "the tunnel's tests: clocks that are behind" },
     Package { name: "ansible-core", command: "ansible-playbook", purpose: "the packaging's tests: the role for hosts" },
@@ -43,11 +43,7 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
     Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
-    Package {
-        name: "dbus",
-        command: "dbus-daemon",
-        purpose: "the tunnel's tests: what NetworkManager says of uplinks",
-    },
+    Package { name: "dbus", command: "dbus-daemon", purpose: "the tunnel's tests: NetworkManager's data on uplinks" },
     Package { name: "bpftool", command: "bpftool", purpose: "the eBPF programs' tests: their objects as files" },
     Package { name: "parallel", command: "parallel", purpose: "the recipe of a study on several hosts" },
     Package { name: "autoconf", command: "autoreconf", purpose: "the loader of eBPF programs: its libelf" },
@@ -74,8 +70,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "debootstrap", command: "debootstrap", purpose: "booted machines: Debian's file systems" },
     Package { name: "systemd-container", command: "systemd-nspawn", purpose: "booted machines" },
     Package { name: "dnsmasq-base", command: "dnsmasq", purpose: "booted machines: DHCP and DNS of their routers" },
-    Package { name: "gpg", command: "gpg", purpose: "what is published: its signatures" },
-    Package { name: "gpg-agent", command: "gpg-agent", purpose: "what is published: its signatures" },
+    Package { name: "gpg", command: "gpg", purpose: "the release: its signatures" },
+    Package { name: "gpg-agent", command: "gpg-agent", purpose: "the release: its signatures" },
     Package { name: "busybox", command: "busybox", purpose: "OpenWrt: the shell of its scripts" },
     Package { name: "nodejs", command: "node", purpose: "OpenWrt: the form of its web page" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
@@ -85,10 +81,10 @@ const PACKAGES: &[Package] = &[
 const VENV: &[Package] =
     &[Package { name: "python3-venv", command: "no-program-of-its-own", purpose: "the tests' virtual environment" }];
 
-/// The packages of the quick tier: of them [`PACKAGES`] has the purposes.
+/// The packages of the quick tier, whose purposes are in [`PACKAGES`].
 const QUICK: &[&str] = &["iproute2", "procps", "util-linux"];
 
-/// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
+/// Components of the toolchain: their names for `cargo` and for `rustup`.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
 /// As [`run`], but only the packages of the quick tier.
@@ -96,7 +92,7 @@ pub(crate) fn install_quick() -> Result<(), String> {
     install_or_tell(|package| QUICK.contains(&package.name))
 }
 
-/// Installs what is missing where that is possible, and otherwise says how to.
+/// Installs the missing packages if that is possible, and otherwise says how to install them.
 pub(crate) fn run() -> Result<(), String> {
     components()?;
     install_or_tell(|_| true)?;
@@ -114,7 +110,7 @@ fn install_or_tell(wanted: impl Fn(&Package) -> bool) -> Result<(), String> {
     }
 }
 
-/// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.
+/// Installs the missing ones of `packages`. If that is not possible, it names them and says how to install them.
 pub(crate) fn install(packages: impl IntoIterator<Item = &'static Package>) -> Result<Option<String>, String> {
     let missing = missing(packages, is_installed);
     if missing.is_empty() {
@@ -153,7 +149,7 @@ fn install_line(packages: &[&Package]) -> String {
     format!("apt-get install --yes --no-install-recommends {}", names.join(" "))
 }
 
-/// A program of an administrator is there even if it is not on an ordinary user's path.
+/// A program for administrators counts as present even if it is not on an ordinary user's path.
 fn is_installed(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);

@@ -1,4 +1,4 @@
-//! Running other programs, and where the workspace is.
+//! Running other programs, and the location of the workspace.
 
 use crate::test::binaries::UNSTABLE;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A chore builds each crate once, so that what cargo keeps for the next build of it is wasted.
+/// A chore builds each crate once, so the data that cargo keeps for the next build of it would be wasted.
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 thread_local! {
@@ -16,14 +16,15 @@ thread_local! {
     static CPU_S: Cell<f64> = const { Cell::new(0.0) };
 }
 
-/// CPU seconds, user and system, of the programs that this thread has run to their end, with those that they waited for.
+/// CPU seconds, user and system, of the programs that this thread has run to their end, including those for which they
+/// waited.
 pub(crate) fn cpu_s() -> f64 {
     CPU_S.get()
 }
 
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets the variable when it runs us; the compiled-in value serves a binary that is started by hand.
+    // Cargo sets the variable when it runs this program; the compiled-in value serves a binary that is started by hand.
     let xtask = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     PathBuf::from(xtask).parent().expect("xtask lies within the workspace").to_owned()
 }
@@ -99,7 +100,7 @@ pub(crate) fn run_with_input(line: &str, input: &str) -> Result<(), String> {
 fn wait(mut child: Child) -> std::io::Result<ExitStatus> {
     let id = Pid::from_raw(child.id().cast_signed());
     waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
-    // It has ended, and its times can be read until it is waited for.
+    // The program has ended; its times can be read until the parent waits for it.
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
     CPU_S.set(cpu_s() + ticks(&stat) as f64 / sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100) as f64);
     child.wait()
@@ -183,7 +184,7 @@ pub(crate) fn package_field(name: &str) -> Result<Option<String>, String> {
     Ok(package.and_then(|package| package[name].as_str()).map(str::to_owned))
 }
 
-/// Writes to standard output; a reader that has gone away is no failure.
+/// Writes to standard output; a reader that has gone away is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),

@@ -7,11 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What builds the site, for the environment `python-site`.
+/// The packages that build the site, for the environment `python-site`.
 const REQUIREMENTS: &str = "docs/requirements.txt";
 /// Pages that are always looked at, next to the largest one of each folder.
 const PAGES: [&str; 3] = ["index", "features", "reference/python-api"];
-/// The page that opens others in frames as wide as a phone, and says what is wrong with them.
+/// The page that opens others in frames as wide as a phone, and reports their faults.
 const FRAMES: &str = include_str!("site.html");
 /// Name, width, and 1 for light or 0 for dark colours, of the screenshots.
 const SCREENS: [(&str, u32, u32); 3] = [("light", 1280, 1), ("dark", 1280, 0), ("phone", 400, 1)];
@@ -36,7 +36,7 @@ pub(crate) fn tools() -> Result<PathBuf, String> {
     python::environment("python-site", REQUIREMENTS)
 }
 
-/// Builds the site into `target/site`. A link that leads nowhere is an error.
+/// Builds the site into `target/site`. A broken link is an error.
 fn build() -> Result<(), String> {
     let (mkdocs, site) = (tools()?.join("bin/mkdocs"), site());
     let line = format!("{} build --quiet --strict --site-dir {}", mkdocs.display(), site.display());
@@ -48,8 +48,8 @@ fn site() -> PathBuf {
     shell::target().join("site")
 }
 
-/// Opens ten pages in Chromium: an error without a main heading, with a page that is wider than a phone, with a message on
-/// the console, or if the search finds nothing. Leaves screenshots in `target/site-look` if they are wanted.
+/// Opens ten pages in Chromium: it is an error if a main heading is missing, a page is wider than a phone, the console has a
+/// message, or the search finds nothing. Leaves screenshots in `target/site-look` if asked to.
 fn look(screenshots: bool) -> Result<(), String> {
     let folder = shell::target().join("site-look");
     let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -77,7 +77,7 @@ fn look(screenshots: bool) -> Result<(), String> {
     shell::print(&format!("site: {} pages and the search are fine; {}\n", pages.len(), folder.display()))
 }
 
-/// [`PAGES`], and of each other folder of the site the largest page.
+/// [`PAGES`], and the largest page of each other folder of the site.
 fn pages(site: &Path) -> Result<Vec<String>, String> {
     let io_error = |error: std::io::Error| format!("{}: {error}", site.display());
     let mut pages: Vec<String> = PAGES.map(str::to_owned).to_vec();
@@ -110,7 +110,7 @@ fn chromium(options: &[&str], address: &str) -> Result<(String, Vec<String>), St
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), console))
 }
 
-/// A web server for a folder, on a port that was free. The search works only with one.
+/// A web server for a folder, on a free port. The search works only with a server.
 struct Server {
     process: Child,
     address: String,

@@ -1,13 +1,13 @@
-//! `cargo xtask bench size`: how many bytes the program `ropewalk-kernel`, its package and its eBPF objects have, next to
-//! the whole program.
+//! `cargo xtask bench size`: the sizes of the program `ropewalk-kernel`, its package and its eBPF objects, compared with the
+//! whole program.
 
 use crate::{deb, dist, shell};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// More than this, bytes, and somebody should ask what has got into the small program.
+/// Above this size, bytes, somebody should find out what has been added to the small program.
 const LIMIT: u64 = 3_000_000;
-/// Where `--record` adds its rows.
+/// The file to which `--record` adds its rows.
 const HISTORY: &str = "bench/size.csv";
 
 /// Measures; options are `--whole FILE`, a whole program instead of the released one, and `--record`.

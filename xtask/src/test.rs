@@ -1,4 +1,4 @@
-//! The tests, in two tiers: `cargo xtask test` for whoever has just cloned the tree, `cargo xtask test --full` for
+//! The tests, in two tiers: `cargo xtask test` for everyone who has just cloned the tree, `cargo xtask test --full` for
 //! everything that is checked before a change goes in. Both end with a summary.
 
 use crate::{bpf, kernel, reference, setup, shell, site, tidy};
@@ -28,10 +28,10 @@ const BUILD: &str = "cargo test --workspace --all-features --tests --locked";
 /// A part of the full tier's tests.
 struct Part {
     name: &'static str,
-    /// Whether its tests wait for most of their time, for timers, daemons and guests. Such parts run at the same time as those that
-    /// compute.
+    /// Whether its tests spend most of their time waiting for timers, daemons and guests. Such parts run at the same time as
+    /// those that compute.
     waits: bool,
-    /// How the names of its programs begin.
+    /// The prefixes of the names of its programs.
     programs: &'static [&'static str],
 }
 
@@ -52,12 +52,13 @@ const PARTS: [Part; 6] = [
 /// Options of test programs. The tests of the tunnel wait for daemons for most of their time.
 const OPTIONS: [(&str, &[&str]); 1] = [("ropewalk::tunnel", &["--test-threads=4"])];
 
-/// `cargo xtask test`: what tells within minutes that the tree works here.
+/// `cargo xtask test`: a check within minutes that the tree works here.
 pub(crate) fn quick() -> Result<(), String> {
     quick_of(setup::install_quick, &quick::build_line())
 }
 
-/// `cargo xtask test --all-features`: the same tests, built as the full tier builds them, which then finds them built.
+/// `cargo xtask test --all-features`: the same tests, built as the full tier builds them, which then need not build them
+/// again.
 pub(crate) fn quick_all_features() -> Result<(), String> {
     quick_of(setup::run, BUILD)
 }
@@ -73,8 +74,8 @@ fn quick_of(packages: impl FnOnce() -> Result<(), String>, build_line: &str) -> 
     result
 }
 
-/// `cargo xtask test --full`: everything. It stops at the first check that fails. The tests come last, so that their
-/// summary is what one sees at the end.
+/// `cargo xtask test --full`: everything. It stops at the first check that fails. The tests come last, so that their summary
+/// is the last output.
 pub(crate) fn full() -> Result<(), String> {
     let mut timing = Timing::start();
     timing.part("packages", setup::run)?;
@@ -155,7 +156,7 @@ fn options_of(binary: &str) -> &'static [&'static str] {
     OPTIONS.iter().find(|(name, _)| *name == binary).map_or(&[], |(_, options)| options)
 }
 
-/// Runs the programs one after another, each with its filters, also after one has failed.
+/// Runs the programs one after another, each with its filters, even after one has failed.
 fn run_all<'b, 'f>(
     binaries: impl Iterator<Item = (&'b Binary, &'f [&'f str])>,
     variables: &[(&str, &Path)],
@@ -175,7 +176,7 @@ fn doc_tests(total: &mut TestTotals) -> Result<(), String> {
 fn python_tests(variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(), String> {
     match package::environment() {
         Ok(environment) => package::run(&environment, variables, total),
-        // Without a network there is none.
+        // Without a network there is no environment.
         Err(error) => {
             total.skipped.insert("pytest".to_owned(), format!("missing: {error}"));
             Ok(())
@@ -186,7 +187,7 @@ fn python_tests(variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(
 fn site_tests(total: &mut TestTotals) -> Result<(), String> {
     match site::tools() {
         Ok(_) => site::check(),
-        // Without a network there are none.
+        // Without a network there are no environments.
         Err(error) => {
             total.skipped.insert("site".to_owned(), format!("missing: {error}"));
             Ok(())
@@ -194,8 +195,8 @@ fn site_tests(total: &mut TestTotals) -> Result<(), String> {
     }
 }
 
-/// Runs `tests`, which are given the variable with the file for notes of skipped ones; prints what each part cost, the
-/// slowest tests, and the summary.
+/// Runs `tests`, which get the variable with the file for notes of skipped ones. Prints the cost of each part, the slowest
+/// tests, and the summary.
 fn conclude(
     timing: &mut Timing,
     tests: impl FnOnce(&mut Timing, &[(&str, &Path)], &mut TestTotals) -> Result<(), String>,

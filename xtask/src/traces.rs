@@ -25,8 +25,8 @@ struct Study {
     seeds: u32,
     /// Further arguments of the kernel's run.
     on_kernel: &'static str,
-    /// Further arguments of the simulator's runs, one or several that share the cells; they leave out what another study
-    /// has with more seeds, or say what the kernel does in its own way.
+    /// Further arguments of the simulator's runs, one or several that share the cells; they leave out cells that another
+    /// study has with more seeds, or set values that follow the kernel's behaviour.
     compared: &'static [&'static str],
 }
 
@@ -37,7 +37,7 @@ macro_rules! case {
     };
 }
 
-/// Cells of al-imareen-2024 where the flow's start decides: it is drawn.
+/// Cells of al-imareen-2024 whose result depends on the flow's start, which is drawn.
 macro_rules! drawn {
     ($congestion:literal, $case:literal) => {
         concat!(
@@ -51,7 +51,7 @@ macro_rules! drawn {
     };
 }
 
-/// In virtual time a run begins as the one before: all flows of the kernel whose start is not drawn begin 4.6 ms after a
+/// In virtual time every run begins alike: all flows of the kernel whose start is not drawn begin 4.6 ms after a
 /// tick of its timers, as captures show; so do those of the simulator, with what is further set.
 macro_rules! at_phase {
     ($($further:tt)*) => {
@@ -59,7 +59,7 @@ macro_rules! at_phase {
     };
 }
 
-/// The algorithms of al-imareen-2024 without the two whose start decides.
+/// The algorithms of al-imareen-2024 without the two whose results depend on the start.
 macro_rules! without_drawn {
     () => {
         r#" --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
@@ -81,8 +81,8 @@ macro_rules! upstream {
 /// first packet on the first path.
 const STUDIES: &[Study] = &[
     Study { compared: &[KERNEL_CASES], ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
-    // Chance decides for CDG's backoff, for TCP-LP's clocks, with random losses, and where a second flow comes or the path
-    // returns: more seeds.
+    // CDG's backoff, TCP-LP's clocks, random losses, and cells in which a second flow starts or the path comes back depend
+    // on chance: they get more seeds.
     Study {
         seeds: 5,
         compared: &[AT_PHASE],
@@ -123,7 +123,7 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
-    // The whole 100 s, a study a column, and one of BBR.
+    // The whole 100 s, one study per column, and one for BBR.
     Study { seeds: 3, compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-1-6.1", case!("1%")) },
     Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-2-6.1", case!("2%")) },
     Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-3-6.1", case!("3%")) },
@@ -155,7 +155,7 @@ const SZILAGYI_NOISY: &str =
     at_phase!(r#" --set sweep.case=["noisy"] --set tunnel.nuisances={} --set path.*.jitter=250us"#);
 const FILES_NOISY: &str =
     at_phase!(r#" --set sweep.case=["noisy-file"] --set tunnel.nuisances={} --set path.*.jitter=250us"#);
-/// The paper's MPTCP is the out-of-tree one, the kernel's is its own.
+/// The paper uses the out-of-tree MPTCP, the kernel its own.
 const SZILAGYI_MPTCP: &str = upstream!("mptcp");
 const FILES_MPTCP: &str = upstream!("mptcp-file");
 const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
@@ -163,7 +163,7 @@ const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_w
 const AL_IMAREEN: &str = "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.nuisances={}";
 /// Without the losses.
 const DELAYS: &str = at_phase!(r#" --set sweep.case=["10ms","50ms","100ms"]"#, without_drawn!());
-/// The delays between, as long as the quick form's.
+/// The delays in between, with the duration of the quick form.
 const BETWEEN: &str = concat!(
     "scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.nuisances={} ",
     r#"--set sweep.case=["20ms","30ms","40ms"]"#,
@@ -173,7 +173,7 @@ const WITHOUT_DRAWN: &str = at_phase!(without_drawn!());
 const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.nuisances={} --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
 /// The losses of all others.
 const WITHOUT_BBR: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","vegas","hybla","scalable"]"#;
-/// Where chance decides.
+/// The cells that depend on chance.
 const TWENTY: &str = " --set repetitions=20";
 const TWENTY_AT_PHASE: &str = at_phase!(" --set repetitions=20");
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
@@ -184,12 +184,12 @@ const fn one_seed(name: &'static str, run: &'static str) -> Study {
     Study { name, run, seeds: 1, on_kernel: "", compared: &[""] }
 }
 
-/// The whole 100 s of a delay, of the algorithms whose start need not be drawn.
+/// The whole 100 s of a delay, for the algorithms whose start need not be drawn.
 const fn whole_delay(name: &'static str, run: &'static str) -> Study {
     Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed(name, run) }
 }
 
-/// Runs studies on the kernel, all or those that are named, and keeps their tables.
+/// Runs studies on the kernel, all of them or those that are named, and keeps their tables.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let studies = select_studies(names)?;
     kernel::ensure()?;
@@ -209,7 +209,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     })
 }
 
-/// Compares the kept studies with the simulator, with five seeds a cell, or twenty, and the kernel's tick, on one page.
+/// Compares the kept studies with the simulator, with five or twenty seeds per cell, and the kernel's tick, on one page.
 pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
@@ -239,14 +239,14 @@ fn select_studies(names: &[&str]) -> Result<Vec<&'static Study>, String> {
 /// Runs the program that was built, in the workspace's folder.
 fn run_ropewalk(arguments: &str) -> Result<(), String> {
     let status = Command::new(shell::target().join("release/ropewalk"))
-        .arg0("ropewalk") // it stands in the manifest, which names no folder of this machine
+        .arg0("ropewalk") // the name is in the manifest, which must not name a folder of this machine
         .args(arguments.split_whitespace())
         .env("ROPEWALK_LINUX", shell::root().join(KERNEL))
         .current_dir(shell::root())
         .status();
     match status.map_err(|error| format!("cannot run ropewalk: {error}"))?.success() {
         true => Ok(()),
-        false => Err("ropewalk failed; the same command goes on where it was".to_owned()),
+        false => Err("ropewalk failed; the same command continues where it stopped".to_owned()),
     }
 }
 

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 /// The profile of a wheel that is released.
 const RELEASED: &str = "dist";
-/// What builds and tests the package.
+/// The packages that build and test the package.
 const REQUIREMENTS: &str = "python/requirements.txt";
-/// Where maturin looks for files that become commands of the environment. There only while a wheel is built.
+/// The folder in which maturin looks for files that become commands of the environment. It exists only while a wheel is
+/// built.
 const DATA: &str = "python/ropewalk._native.data";
 
 /// The tools with which a wheel is linked by zig.
 const ZIG_REQUIREMENTS: &str = "python/requirements-zig.txt";
-/// The C library that a wheel linked by zig asks for, and the name of the platforms that have it.
+/// The C library that a wheel linked by zig requires, and the name of the platforms that have it.
 const GLIBC: (&str, &str) = ("2.17", "manylinux2014");
 
 /// `cargo xtask wheel [--profile NAME] [--target TRIPLE]`.
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     shell::print(&format!("{}\n", wheel.display()))
 }
 
-/// Builds a wheel for a target, which may be another processor's, and for older systems than this one: linked by zig.
+/// Builds a wheel for a target, which may be of another processor, and for older systems than this one: linked by zig.
 fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
     let (glibc, platform) = GLIBC;
     let tools = python::environment("python-zig", ZIG_REQUIREMENTS)?;
@@ -64,13 +65,12 @@ pub(crate) fn tools() -> Result<PathBuf, String> {
     python::environment("python-tools", REQUIREMENTS)
 }
 
-/// Builds a wheel with the program that this profile's build has made, in `target/wheels`, the only one there; returns
-/// its path.
+/// Builds a wheel with the program that this profile's build has made, as the only one in `target/wheels`; returns its path.
 pub(crate) fn build(tools: &Path, profile: &str) -> Result<PathBuf, String> {
     package(&[], tools, &shell::target(), profile, "")
 }
 
-/// Makes a wheel with the program that lies in `built`, by maturin with these options.
+/// Makes a wheel with the program in `built`, by maturin with these options.
 fn package(
     variables: &[(&str, &str)],
     tools: &Path,

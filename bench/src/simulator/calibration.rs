@@ -1,4 +1,4 @@
-//! The calibration loop: work that no change to Ropewalk can make faster. Its speed says how fast the machine was at that
+//! The calibration loop: work that no change to Ropewalk can make faster. Its speed shows how fast the machine was at that
 //! moment.
 
 use std::cmp::Reverse;
@@ -7,8 +7,8 @@ use std::collections::BinaryHeap;
 /// Steps of [`calibrate`].
 pub(super) const STEPS: u64 = 5_000_000;
 
-/// A fixed amount of work of the simulator's kind: an event queue of 1024 entries, take one, put one back later.
-/// Returns a checksum, so that the compiler keeps the loop.
+/// A fixed amount of work of the simulator's kind: an event queue of 1024 entries, take one out, put one back with a later
+/// time. Returns a checksum, so that the compiler keeps the loop.
 pub(crate) fn calibrate() -> u64 {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut draw = || {

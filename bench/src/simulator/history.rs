@@ -1,7 +1,6 @@
-//! The history of the benchmark, `bench/history.csv`: a line for each workload of each commit that was measured with
-//! `--record`.
+//! The history of the benchmark, `bench/history.csv`: one line per workload and commit that was measured with `--record`.
 //!
-//! What is kept is a ratio to the calibration loop of the same run, so that a drift shows although machines differ.
+//! The values are ratios to the calibration loop of the same run, so that a drift is visible although machines differ.
 
 use crate::shell;
 use std::fmt::Write;
@@ -14,9 +13,9 @@ const HEADER: &str = "commit,date,workload,hops_per_step,hops_per_step_least,hop
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) workload: String,
-    /// Data packet-hops in the CPU time of a step of the calibration loop: median, least and greatest.
+    /// Data packet-hops in the CPU time of a step of the calibration loop: median, minimum and maximum.
     pub(super) hops_per_step: [f64; 3],
-    /// Million steps of the calibration loop in a CPU second.
+    /// Million steps of the calibration loop per CPU second.
     pub(super) calibration: f64,
     pub(super) peak_mib: f64,
     pub(super) runs: usize,

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: how much simulation a CPU second buys, beside a calibration loop, other builds of Ropewalk and other
-//! simulators.
+//! `cargo xtask bench`: the amount of simulation per CPU second, compared with a calibration loop, other builds of Ropewalk
+//! and other simulators.
 //!
-//! Every run is a process of its own. In each round every workload is run by every program in turn, so that what is compared
-//! met the same machine; ratios are taken within a round.
+//! Every run is a process of its own. In each round every workload is run by every program in turn, so that all programs
+//! meet the same state of the machine; ratios are taken within a round.
 
 mod calibration;
 mod history;
@@ -24,18 +24,18 @@ struct Options {
     record: bool,
     /// The names of the workloads; all if empty.
     only: Vec<String>,
-    /// Another build than `target/release/ropewalk`.
+    /// A build other than `target/release/ropewalk`.
     program: Option<PathBuf>,
     beside: Vec<System>,
 }
 
-/// What one round found of a workload.
+/// The results of one round for a workload.
 #[derive(Debug)]
 struct Round {
-    /// Steps of the calibration loop in a CPU second.
+    /// Steps of the calibration loop per CPU second.
     steps_per_s: f64,
     own: Row,
-    /// Data packets delivered in a CPU second over those of each program beside, which may not have the workload.
+    /// Data packets delivered per CPU second, divided by those of each other program, which may not have the workload.
     beside: Vec<Option<f64>>,
 }
 
@@ -176,7 +176,7 @@ fn table(result: &Value, history: &History) -> String {
     line("CPU seconds", &result["cpu_s"], 1.0, 3);
     line("peak memory, MiB", &result["peak_bytes"], 1.0 / 1_048_576.0, 1);
     if let Some(flows) = result["flows"].as_f64() {
-        line("  kB a flow", &result["peak_bytes"], 1e-3 / flows, 1);
+        line("  kB per flow", &result["peak_bytes"], 1e-3 / flows, 1);
     }
     for (other, ratios) in result["ratio_to"].as_object().into_iter().flatten() {
         line(&format!("delivered packets, times those of {other}"), ratios, 1.0, 2);

@@ -1,16 +1,16 @@
-//! What is simulated, by what, and what one run of it costs.
+//! The workloads, the programs that simulate them, and the cost of one run.
 
 use crate::measure::measure;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A workload: a scenario, and what of it is changed.
+/// A workload: a scenario, and the changes to it.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
     scenario: &'static str,
     settings: &'static [&'static str],
-    /// Flows, where there are many: what memory is divided by.
+    /// Number of flows, if there are many: memory is divided by it.
     pub(super) flows: Option<u32>,
 }
 
@@ -42,16 +42,16 @@ pub(super) struct System {
     pub(super) is_ropewalk: bool,
 }
 
-/// What one run cost.
+/// The cost of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row {
     /// Data packets that arrived.
     pub(super) delivered: f64,
-    /// Data packets times the links that they crossed; zero where it is not known.
+    /// Data packets times the links that they crossed; zero if it is not known.
     pub(super) hops: f64,
     /// CPU seconds.
     pub(super) cpu_s: f64,
-    /// Greatest resident set, bytes.
+    /// Maximum resident set, bytes.
     pub(super) peak_bytes: f64,
 }
 

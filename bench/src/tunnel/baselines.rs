@@ -1,4 +1,4 @@
-//! Starts the systems that the tunnel is compared with; one that is not installed and cannot be installed is skipped.
+//! Starts the systems that the tunnel is compared with; a system that is not installed and cannot be installed is skipped.
 
 use super::cpu_accounting::CpuAccounting;
 use super::running::RunningSystem;
@@ -116,7 +116,7 @@ pub(super) fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> 
     if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
         Ok(running)
     } else {
-        Err("nothing comes through it".to_owned())
+        Err("no packet comes through it".to_owned())
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn wait_for_device(testbed: &Testbed, host: usize, device: &str) -> R
     wait_until(&format!("{device} never appeared"), || testbed.run(host, &format!("ip link show {device}")).is_ok())
 }
 
-/// Waits for a condition; the error says what was missing.
+/// Waits for a condition; the error names what was missing.
 fn wait_until(missing: &str, condition: impl Fn() -> bool) -> Result<(), String> {
     let start = Instant::now();
     while !condition() {
@@ -136,7 +136,7 @@ fn wait_until(missing: &str, condition: impl Fn() -> bool) -> Result<(), String>
     Ok(())
 }
 
-/// Debian's package is of 2022 and has no offloads; this one comes through the Go module proxy.
+/// Debian's package is from 2022 and has no offloads; this version comes through the Go module proxy.
 fn installed_wireguard_go() -> Result<PathBuf, String> {
     let program = scratch_folder().join("wireguard");
     if !program.exists() {

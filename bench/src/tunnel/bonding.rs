@@ -1,5 +1,5 @@
-//! Other programs that use several uplinks, if they are on the path of executables: glorytun and MLVPN, which are told the
-//! rates of the links, as their users are asked to measure them; and engarde, which sends each datagram of WireGuard over all
+//! Other programs that use several uplinks, if they are on the path of executables: glorytun and MLVPN, which get the rates
+//! of the links, because their users are asked to measure them; and engarde, which sends each datagram of WireGuard over all
 //! links.
 
 use super::baselines::{
@@ -19,12 +19,12 @@ use std::process::{Child, Stdio};
 
 /// UDP port of the server, and of its first link.
 const PORT: u16 = 5080;
-/// Packets that MLVPN holds back to put them in order; its example says that 64 is usually enough.
+/// Packets that MLVPN holds back for reordering; its example says that 64 is usually enough.
 const REORDER_BUFFER: u32 = 64;
-/// Where engarde's client takes WireGuard's datagrams.
+/// The address at which engarde's client receives WireGuard's datagrams.
 const ENGARDE_ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT);
 
-/// glorytun with ChaCha20-Poly1305, which every build of it has, and a path over every link.
+/// glorytun with ChaCha20-Poly1305, which every build supports, and a path over every link.
 pub(super) fn glorytun(testbed: &Testbed, accounting: &CpuAccounting) -> Result<RunningSystem, String> {
     find("glorytun")?;
     let key = scratch_folder().join("glorytun.key");
@@ -138,7 +138,7 @@ fn start(testbed: &Testbed, accounting: &CpuAccounting, host: usize, line: &str,
     command.spawn().map_err(|error| format!("{line}: {error}"))
 }
 
-/// Sets the inner address of a host's device, when that is there.
+/// Sets the inner address of a host's device, once the device exists.
 fn address(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
     wait_for_device(testbed, host, device)?;
     testbed.run(host, &format!("ip address add {}/24 dev {device}", INNER_ADDRESSES[host]))?;

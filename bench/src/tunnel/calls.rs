@@ -1,8 +1,8 @@
 //! Calls from one host of a testbed to the other, measured one way: both hosts share the machine's clock.
 //!
-//! `ropewalk-bench call ADDRESS TIME_MS` sends two calls of 50 datagrams a second each; `ropewalk-bench hear TIME_MS` receives
-//! them and prints what a listener notices. They run in hosts of the testbed, as processes of their own, because a
-//! namespace belongs to a process.
+//! `ropewalk-bench call ADDRESS TIME_MS` sends two calls of 50 datagrams per second each; `ropewalk-bench hear TIME_MS`
+//! receives them and prints the quality that a listener notices. They run in hosts of the testbed, as processes of their
+//! own, because a namespace belongs to a process.
 
 use super::testbed::Testbed;
 use nix::time::{ClockId, clock_gettime};
@@ -20,12 +20,12 @@ const DATAGRAM_BYTES: usize = 172;
 /// Time to wait for the last datagrams.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What the listener of the worse call noticed.
+/// The quality of the worse call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     /// The longest time between two datagrams, milliseconds.
     pub(super) longest_gap_ms: f64,
-    /// Most datagrams in a row that did not come.
+    /// Maximum number of consecutive datagrams that did not arrive.
     pub(super) longest_loss: f64,
     /// Quantiles of the one-way delay, milliseconds.
     pub(super) p95_ms: f64,
@@ -85,7 +85,7 @@ pub(crate) fn call(arguments: &[&str]) -> Result<(), String> {
             let mut datagram = [0; DATAGRAM_BYTES];
             datagram[..8].copy_from_slice(&now_ns()?.to_be_bytes());
             datagram[8..12].copy_from_slice(&number.to_be_bytes());
-            // A datagram that the host refuses is missed by the listener.
+            // A datagram that the host refuses is missing at the listener.
             let _ = socket.send_to(&datagram, (address, port));
         }
         number += 1;
@@ -106,7 +106,7 @@ pub(crate) fn hear(time: &str) -> Result<(), String> {
     crate::shell::print(&json!(heard).to_string())
 }
 
-/// A datagram that came: its number, when it was sent and when it came, ns.
+/// A datagram that arrived: its number, its sending time and its arrival time, ns.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     number: u32,
@@ -128,7 +128,7 @@ fn listen(port: u16, time: Duration) -> Result<Vec<Arrival>, String> {
     Ok(arrivals)
 }
 
-/// What a listener notices, `null` without a datagram.
+/// The quality of a call, `null` without a datagram.
 fn notice(arrivals: &[Arrival]) -> Value {
     let (Some(first), Some(last)) = (arrivals.first(), arrivals.iter().map(|arrival| arrival.number).max()) else {
         return Value::Null;

@@ -1,14 +1,14 @@
 //! CPU time of the processes of a measurement, and of everything else.
 //!
-//! Processes are put into a control group, whose CPU time includes children that have ended. Where no group can be
-//! made, the CPU time of the whole machine is counted.
+//! Processes are put into a control group, whose CPU time includes children that have ended. If no group can be made, the
+//! CPU time of the whole machine is counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// The kernel's clock tick in `/proc/stat`: 100 a second on every Linux that people run.
+/// The kernel's clock tick in `/proc/stat`: 100 per second on every common Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The source of CPU time.
@@ -53,7 +53,7 @@ impl CpuAccounting {
 
     pub(super) fn description(&self) -> &'static str {
         match self {
-            Self::CgroupV1(_) | Self::CgroupV2(_) => "a control group of all processes but the emulated links'",
+            Self::CgroupV1(_) | Self::CgroupV2(_) => "a control group of all processes except the emulated links",
             Self::WholeMachine => "the whole machine: no control group could be made",
         }
     }

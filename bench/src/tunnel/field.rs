@@ -1,8 +1,8 @@
-//! `cargo xtask bench field`: the cases and criteria of `scenarios/studies/field.toml` with the real daemon, over emulated links
-//! between namespaces, in less time: something happens after 12 s instead of 15.
+//! `cargo xtask bench field`: the cases and criteria of `scenarios/studies/field.toml` with the real daemon, over emulated
+//! links between namespaces, in less time: the event of a case happens after 12 s instead of 15 s.
 //!
-//! Two calls of 50 packets a second and one bulk flow (iperf3, CUBIC) each way, through a tunnel over a fixed line and a
-//! mobile one. Something happens after [`EVENT`] seconds; what failed comes back at [`RETURN`].
+//! Two calls of 50 packets per second and one bulk flow (iperf3, CUBIC) in each direction, through a tunnel over a fixed
+//! line and a mobile one. An event happens after [`EVENT`] seconds; a failed link comes back at [`RETURN`].
 
 use super::calls::{Calls, Heard};
 use super::cpu_accounting::CpuAccounting;
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 const EVENT: f64 = 12.0;
 const RETURN: f64 = 24.0;
-/// How long a run takes.
+/// Duration of a run.
 const END: f64 = 32.0;
-/// The same where a call has two seconds to move, of which 95 % of its packets must not be.
+/// Duration if a call has two seconds to move to another path; these must hold less than 5 % of its packets.
 const LONG_END: f64 = 46.0;
-/// When calls begin.
+/// Time at which calls begin.
 const CALL_START: f64 = 1.0;
-/// The scheduler unless told otherwise.
+/// The default scheduler.
 const SCHEDULER: &str = "overflow";
 /// Seconds between two counts of a bulk flow's bytes.
 const INTERVAL_S: f64 = 0.1;
@@ -32,11 +32,11 @@ const PAYLOAD: f64 = 0.92;
 /// The links: the first is the fixed line, the second the mobile one.
 const LINKS: [&str; 2] =
     ["rate=40mbit delay=10ms jitter=1ms queue=100ms", "rate=20mbit delay=25ms jitter=3ms queue=200ms"];
-/// The rates between which the moving one is, Mbit/s.
+/// The bounds of the varying rate, Mbit/s.
 const MOVING_MBPS: [u64; 2] = [16, 40];
 const MOVING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A criterion: what must hold of a run.
+/// A criterion that a run must meet.
 #[derive(Clone, Copy, Debug)]
 enum Criterion {
     /// No gap of 150 ms or more at the receivers of calls.
@@ -47,7 +47,7 @@ enum Criterion {
     P99,
     /// The 95th percentile of the delay of calls is below 140 ms.
     P95,
-    /// Bulk there and back has so many Mbit/s of payload from one second to another.
+    /// Bulk in both directions has at least these rates of payload, Mbit/s, from one second to another.
     Bulk(f64, f64, [f64; 2]),
 }
 
@@ -55,7 +55,7 @@ enum Criterion {
 struct Case {
     name: &'static str,
     links: [&'static str; 2],
-    /// When, which link, and what changes.
+    /// Time, link and change of each event.
     events: &'static [(f64, usize, &'static str)],
     criteria: &'static [Criterion],
 }
@@ -185,7 +185,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Bytes that arrived of a bulk flow: from and until when, s, and how many.
+/// Intervals of a bulk flow: start and end, s, and the number of bytes that arrived.
 struct Bulk(Vec<(f64, f64, f64)>);
 
 impl Bulk {
@@ -218,7 +218,7 @@ impl Case {
         })
     }
 
-    /// Changes the links when it is time.
+    /// Changes the links at the times of the case.
     fn change_links(&self, testbed: &Testbed, start: Instant) {
         for (at, link, change) in self.events {
             sleep_until(start, *at);
@@ -269,7 +269,7 @@ fn sleep_until(start: Instant, seconds: f64) {
     std::thread::sleep((start + Duration::from_secs_f64(seconds)).saturating_duration_since(Instant::now()));
 }
 
-/// A bulk flow that one host sends and the other, who counts, receives.
+/// A bulk flow from one host to the other, which counts the bytes.
 fn transfer(testbed: &Testbed, sender: usize, start: Instant, time: f64) -> Result<Bulk, String> {
     let mut server = testbed.command(sender, "iperf3 --server --one-off");
     let mut server = server.stdout(Stdio::null()).spawn().map_err(|error| format!("iperf3: {error}"))?;
@@ -289,7 +289,7 @@ fn transfer(testbed: &Testbed, sender: usize, start: Instant, time: f64) -> Resu
     Ok(Bulk(times.collect()))
 }
 
-/// The rows as text: there / back, then what does not hold.
+/// The rows as text: up / down, then the criteria that are not met.
 fn table(rows: &[Value]) -> String {
     let mut text = format!(
         "{:<13} {:>11} {:>9} {:>11} {:>11}  verdicts\n",

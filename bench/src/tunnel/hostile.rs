@@ -1,7 +1,8 @@
 //! An honest peer's service while another peer attacks the server.
 //!
-//! The attacker has a link of its own, so that it takes nothing of the honest peer's links: what it takes is the server's. `ropewalk-bench
-//! attack PRIVATE-KEY SERVER-KEY SOURCE DESTINATION ATTACK RATE` is the attacker, in the client's host, until it is killed.
+//! The attacker has a link of its own, so that it takes no capacity of the honest peer's links: it only uses resources of
+//! the server. `ropewalk-bench attack PRIVATE-KEY SERVER-KEY SOURCE DESTINATION ATTACK RATE` is the attacker, in the
+//! client's host, until it is killed.
 
 use super::cpu_accounting::CpuAccounting;
 use super::iperf3::BulkTransfer;
@@ -21,9 +22,9 @@ use units::RngStream;
 
 /// The honest peer's links, and the attacker's.
 const LINKS: [&str; 3] = ["rate=100mbit delay=5ms queue=50ms", "rate=40mbit delay=15ms queue=50ms", ""];
-/// Datagrams a second of the attacker.
+/// Datagrams per second of the attacker.
 const RATE: f64 = 2000.0;
-/// Time for which round trips are measured without bulk data, whose own queue moves them from run to run.
+/// Time for which RTTs are measured without bulk data, whose own queue changes them from run to run.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 /// Time between two initiations while there is no session.
 const RETRY: Duration = Duration::from_millis(200);
@@ -126,7 +127,7 @@ struct Attacker {
     peer: HostilePeer,
     socket: UdpSocket,
     start: Instant,
-    /// When the next initiation may be sent.
+    /// The time at which the next initiation may be sent.
     retry: Instant,
 }
 
@@ -135,7 +136,7 @@ impl Attacker {
         units::Instant(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// Handles what has arrived; shakes hands if there is no session.
+    /// Handles the datagrams that have arrived. Starts a handshake if there is no session.
     fn receive(&mut self) {
         let mut buffer = [0; 65_536];
         while let Ok(len) = self.socket.recv(&mut buffer) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Seconds between two counts of bytes.
 const INTERVAL_S: f64 = 0.1;
 
-/// Which end sends.
+/// The sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// The client.
@@ -87,7 +87,7 @@ impl BulkTransfer {
         Ok(Self { gbps, retransmits, gigabytes: bytes / 1e9, longest_gap_ms, cost })
     }
 
-    /// CPU seconds a gigabyte of all processes but the emulated links'.
+    /// CPU seconds per gigabyte of all processes except the emulated links.
     pub(super) fn cpu_s_per_gb(&self) -> f64 {
         self.cost.group_s / self.gigabytes
     }

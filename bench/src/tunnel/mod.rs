@@ -1,17 +1,17 @@
-//! `cargo xtask bench tunnel`: the tunnel beside other systems, on the same testbeds, in one run.
+//! `cargo xtask bench tunnel`: compares the tunnel with other systems, on the same testbeds, in one run.
 //!
 //! Six benchmarks:
 //!
-//! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s says
-//!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
-//! - `bond`: two links with rates, delays and losses. The share of the sum of their rates that one TCP stream gets, and
-//!   how long small datagrams take beside it.
-//! - `small`: 10 000 round trips a second of small datagrams: the time that the tunnel adds to the median.
+//! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s alone
+//!   means little: compare CPU seconds per gigabyte, and the ratio to raw TCP just before and after.
+//! - `bond`: two links with rates, delays and losses. The share of the sum of their rates that one TCP stream gets, and the
+//!   delay of small datagrams at the same time.
+//! - `small`: 10 000 round trips per second of small datagrams: the time that the tunnel adds to the median.
 //! - `hostile`: the goodput and the round trips of an honest peer while another peer attacks the server, as ratios to those
 //!   just before.
 //!
-//! - `peers`, if it is named: what people who bond uplinks choose between, over fibre, LTE, satellite and policed links.
-//! - `clients`, if it is named: what a thousand idle clients cost a server, and how long one more takes.
+//! - `peers`, if it is named: the alternatives for bonding uplinks, over fibre, LTE, satellite and policed links.
+//! - `clients`, if it is named: the cost of a thousand idle clients for a server, and the time that one more takes.
 //!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
 //! the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
@@ -198,7 +198,7 @@ fn small(
     Ok(())
 }
 
-/// Starts `system` and fills `row` with what `measure` measures, or with the reason why it does not run.
+/// Starts `system` and fills `row` with the results of `measure`, or with the reason why the system does not run.
 fn fill_row(
     mut row: Value,
     system: System,

@@ -72,5 +72,5 @@ impl Options {
 }
 
 fn parse_positive(argument: &str) -> Result<usize, String> {
-    argument.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{argument}` is no number above zero"))
+    argument.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{argument}` is not a number above zero"))
 }

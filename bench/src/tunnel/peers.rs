@@ -1,8 +1,7 @@
-//! `bench tunnel peers`: what people who bond uplinks choose between, over the same links, one after the other.
+//! `bench tunnel peers`: the alternatives for bonding uplinks, over the same links, one after another.
 //!
-//! Each system gets three runs over each pair of links: bulk down (from the server to the client), bulk up, and a
-//! failover, in which the first link goes dark. A call runs beside the bulk flow: 50 datagrams a second that the server
-//! echoes.
+//! Each system gets three runs over each pair of links: bulk down (from the server to the client), bulk up, and a failover,
+//! in which the first link goes down. A call runs next to the bulk flow: 50 datagrams per second that the server echoes.
 
 use super::cpu_accounting::CpuAccounting;
 use super::iperf3::{BulkTransfer, Direction};
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant};
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 /// Seconds before a transfer is measured.
 const WARM_UP: u32 = 3;
-/// Time from the start of the failover's transfer until the first link goes dark, and until it is back.
+/// Time from the start of the failover's transfer until the first link goes down, and until it is up again.
 const DARK: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(10)];
 /// The interval of a recorded trace in which its rate is taken as constant.
 const TRACE_INTERVAL: Duration = Duration::from_millis(200);
@@ -31,11 +30,11 @@ const OPPORTUNITY_BYTES: f64 = 1504.0;
 /// How a link changes while it carries packets.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// It does not.
+    /// The link does not change.
     None,
-    /// Its rate, in both directions, follows a trace of delivery opportunities.
+    /// The rate, in both directions, follows a trace of delivery opportunities.
     Trace(&'static str),
-    /// Every 15 seconds a hand-over: dark for 100 ms, then another rate (Mbit/s) and delay (ms), in turn.
+    /// A handover every 15 seconds: down for 100 ms, then another rate (Mbit/s) and delay (ms), in turn.
     HandOver([(u32, u32); 3]),
 }
 
@@ -191,7 +190,7 @@ impl Change {
             }
             Self::HandOver(states) => {
                 for (index, (mbps, delay)) in states.into_iter().cycle().enumerate() {
-                    // The first one in the middle of the measured time's first third.
+                    // The first handover is in the middle of the first third of the measured time.
                     let at = start + Duration::from_secs(u64::from(WARM_UP) + 4 + 15 * index as u64);
                     while Instant::now() < at {
                         if is_over.load(Ordering::Relaxed) {
@@ -210,7 +209,7 @@ impl Change {
     }
 }
 
-/// The rates of a trace below `scenarios/traces`, Mbit/s, one for each [`TRACE_INTERVAL`]; at least 0.1.
+/// The rates of a trace below `scenarios/traces`, Mbit/s, one per [`TRACE_INTERVAL`]; at least 0.1.
 fn rates(file: &str) -> Vec<f64> {
     let file = crate::shell::root().join("scenarios/traces").join(file);
     let text = fs::read_to_string(&file).unwrap_or_default();

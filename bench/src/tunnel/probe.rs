@@ -13,12 +13,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 5301;
-/// Bytes of a probe: those of a voice packet or a game's.
+/// Size of a probe, bytes: that of a packet of a voice call or a game.
 const PROBE_BYTES: usize = 64;
 /// Time to wait for the last answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Round-trip times, and how many probes were not answered.
+/// Round-trip times, and the number of probes that were not answered.
 #[derive(Debug)]
 pub(super) struct RoundTrips {
     ascending_ns: Vec<u64>,
@@ -45,7 +45,7 @@ impl RoundTrips {
         1.0 - self.ascending_ns.len() as f64 / self.sent as f64
     }
 
-    /// Round trips a second.
+    /// Round trips per second.
     pub(super) fn per_second(&self) -> f64 {
         self.ascending_ns.len() as f64 / self.time.as_secs_f64()
     }
@@ -70,7 +70,7 @@ pub(super) fn measure_rtt(
     let report: Value = serde_json::from_str(&printed?).map_err(|_| "the probe printed no report".to_owned())?;
     let ascending_ns: Vec<u64> = report["ns"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     if ascending_ns.is_empty() {
-        return Err("no datagram came back".to_owned());
+        return Err("no datagram was answered".to_owned());
     }
     let longest_gap = Duration::from_nanos(report["longest_gap_ns"].as_u64().unwrap_or_default());
     Ok(RoundTrips { ascending_ns, sent: report["sent"].as_u64().unwrap_or(1), time, longest_gap })
@@ -90,7 +90,7 @@ pub(super) fn is_reachable(testbed: &Testbed, target: Ipv4Addr, timeout: Duratio
 
 /// `ropewalk-bench echo PORT`
 pub(crate) fn echo(port: &str) -> Result<(), String> {
-    let port: u16 = port.parse().map_err(|_| format!("`{port}` is no port"))?;
+    let port: u16 = port.parse().map_err(|_| format!("`{port}` is not a port"))?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|error| error.to_string())?;
     let mut buffer = [0; 2048];
     loop {
@@ -125,7 +125,7 @@ fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::
     Ok((times, sent, gap))
 }
 
-/// Sends a probe every `interval` for `time`, also those whose time passed while the thread slept. Returns their
+/// Sends a probe every `interval` for `time`, including those whose time passed while the thread slept. Returns their
 /// number.
 fn send(socket: &UdpSocket, start: Instant, interval: Duration, time: Duration) -> u64 {
     let mut sent = 0;

@@ -60,8 +60,8 @@ pub(super) fn start_with_class(
     start_both(&setup, testbed, programs, accounting)
 }
 
-/// As [`start`], but the last link is left to an attacker, who is a peer of the server with an inner address of its own. Returns also
-/// its private key and the server's public key.
+/// As [`start`], but the last link is left to an attacker, which is a peer of the server with an inner address of its own.
+/// Returns also its private key and the server's public key.
 pub(super) fn start_with_attacker(
     testbed: &Testbed,
     programs: &Programs,
@@ -80,7 +80,7 @@ pub(super) fn start_with_attacker(
     Ok((running, [attacker.private, keys[SERVER].public.clone()]))
 }
 
-/// What the configurations of both ends say.
+/// The contents of the configurations of both ends.
 struct Setup<'a> {
     mode: Mode,
     keys: &'a [KeyPair; 2],
@@ -107,7 +107,7 @@ fn start_both(
         return Ok(running);
     }
     let log = fs::read_to_string(log_file(CLIENT)).unwrap_or_default();
-    Err(format!("nothing comes through the tunnel; the client's last line: {}", log.lines().last().unwrap_or("")))
+    Err(format!("no packet comes through the tunnel; the client's last line: {}", log.lines().last().unwrap_or("")))
 }
 
 /// Writes the configuration of one host and starts its daemon.

@@ -16,7 +16,7 @@ pub(super) struct RunningSystem {
 }
 
 impl RunningSystem {
-    /// A system without processes, at an address.
+    /// A system without processes, reached at an address.
     pub(super) fn plain(target: Ipv4Addr) -> Self {
         Self { target, probe_target: target, wrapper: "", _processes: Processes(Vec::new()) }
     }

@@ -1,4 +1,4 @@
-//! The rows as text: one table a bench.
+//! The rows as text: one table per benchmark.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -91,7 +91,7 @@ pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
     text
 }
 
-/// One row for each system on each testbed, with the median of each number over the runs in which it was measured.
+/// One row per system and testbed, with the median of each number over the runs in which it was measured.
 fn medians(rows: &[&Value]) -> Vec<Value> {
     let same = |a: &Value, b: &Value| a["testbed"] == b["testbed"] && a["system"] == b["system"];
     let is_first = |(index, row): &(usize, &&Value)| !rows[..*index].iter().any(|other| same(other, row));

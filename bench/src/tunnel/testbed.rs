@@ -16,14 +16,14 @@ pub(super) const SERVER: usize = 1;
 #[derive(Debug)]
 pub(super) struct Testbed {
     agent: Child,
-    /// The agent's input and output, on which changes go.
+    /// The agent's input and output, which carry changes.
     control: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
     description: Value,
     shapes: Vec<String>,
 }
 
 impl Testbed {
-    /// Makes a link for each shape; an empty shape is a link without limits.
+    /// Makes one link per shape; an empty shape is a link without limits.
     pub(super) fn make(programs: &Programs, shapes: &[&str]) -> Result<Self, String> {
         let mut agent = Command::new(&programs.agent);
         agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -50,7 +50,7 @@ impl Testbed {
         text.parse().expect("the agent prints addresses")
     }
 
-    /// The rate that a link is made with for what a host sends, Mbit/s; 0 if it has none.
+    /// The initial rate of a link in the sending direction of a host, Mbit/s; 0 if it has none.
     pub(super) fn rate_mbps(&self, link: usize, host: usize) -> f64 {
         let shape = &self.shapes[link];
         let shape = shape.split('/').nth(host).unwrap_or(shape);

@@ -1,5 +1,5 @@
-//! The program `ropewalk-kernel`, which has only the verbs of `ropewalk kernel`. It is any build with the feature `kernel` that
-//! is called by this name.
+//! The program `ropewalk-kernel`, which has only the commands of `ropewalk kernel`. Any build with the feature `kernel`
+//! becomes this program if it is called by this name.
 
 use super::KernelVerb;
 use crate::arguments::AFTER_HELP;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The name by which it is called.
 const NAME: &str = "ropewalk-kernel";
 
-/// Coupled congestion control for the running kernel's MPTCP, and what a kernel lacks, as eBPF programs.
+/// Coupled congestion control for the running kernel's MPTCP, and algorithms that a kernel lacks, as eBPF programs.
 #[derive(Debug, Parser)]
 #[command(name = NAME, version = crate::VERSION, after_help = AFTER_HELP)]
 struct Arguments {
@@ -28,7 +28,7 @@ enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one for each verb
+    /// Write the manual pages, one per command
     Man {
         /// An existing folder, such as /usr/share/man/man8
         dir: PathBuf,
@@ -41,12 +41,12 @@ pub(crate) fn is_called_alone() -> bool {
     called.is_some_and(|path| Path::new(&path).file_name() == Some(OsStr::new(NAME)))
 }
 
-/// How a user calls these verbs: the words before a verb.
+/// The words before a command, as a user types them.
 pub(super) fn words() -> &'static str {
     if is_called_alone() { NAME } else { "ropewalk kernel" }
 }
 
-/// Reads the command line and does what it says.
+/// Reads and carries out the command line.
 pub(crate) fn alone() -> Result<(), Failure> {
     match Arguments::parse().verb {
         Verb::Kernel(verb) => super::dispatch(&verb),

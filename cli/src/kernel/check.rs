@@ -15,7 +15,7 @@ struct Row<'a> {
     required: bool,
 }
 
-/// Prints the conditions. Those that keep programs from being loaded are a failure.
+/// Prints the conditions. It fails if one of them keeps programs from being loaded.
 pub(super) fn check(json: bool) -> Result<(), Failure> {
     let conditions = kernel::check();
     if json {

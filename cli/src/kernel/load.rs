@@ -16,35 +16,36 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// A setting that only the first network namespace has.
 const FIRST_ONLY: &str = "/proc/sys/net/core/bpf_jit_enable";
 
-/// The words of `load`.
+/// The arguments of `load`.
 #[derive(Args, Debug)]
 pub(crate) struct Load {
     #[command(flatten)]
     choice: Choice,
-    /// Let every process choose them, also those that may be more aggressive than Reno and CUBIC
+    /// Let every process choose the programs, including those that may be more aggressive than Reno and CUBIC
     #[arg(long)]
     for_everybody: bool,
-    /// What is loaded already is no failure; what is of another version of Ropewalk is replaced
+    /// Accept programs that are already loaded, and replace those of another version of Ropewalk
     #[arg(long, conflicts_with = "replace")]
     ensure: bool,
-    /// Put these programs in the place of those that are loaded, which their connections keep
+    /// Replace loaded programs by these; existing connections keep the old ones
     #[arg(long)]
     replace: bool,
-    /// Write into this file what was loaded, for `unload --state`
+    /// Write the names of the loaded programs into this file, for `unload --state`
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 }
 
-/// The words of `unload`.
+/// The arguments of `unload`.
 #[derive(Args, Debug)]
 pub(crate) struct Unload {
     /// Names, as `ropewalk kernel list` prints them
     #[arg(required_unless_present_any = ["all", "state"])]
     names: Vec<String>,
-    /// All that are loaded
+    /// All loaded programs
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Unload what `load --state` has written into this file, unless somebody else has loaded it since; and remove the file
+    /// Unload the programs that `load --state` has written into this file, except those that somebody else has loaded since,
+    /// and remove the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all"])]
     state: Option<PathBuf>,
 }
@@ -72,7 +73,7 @@ pub(super) fn load(options: &Load) -> Result<(), Failure> {
     outcome
 }
 
-/// Loads or replaces a program: what to say, and what is now loaded if it was not before.
+/// Loads or replaces a program. Returns the message, and the program if it is newly loaded.
 fn one(program: &'static Program, options: &Load) -> Result<(String, Option<Loaded>), Error> {
     let name = program.kernel_name;
     let audience = if options.for_everybody { Audience::Everybody } else { Audience::AsCatalogued };
@@ -80,9 +81,9 @@ fn one(program: &'static Program, options: &Load) -> Result<(String, Option<Load
     let is_registered = kernel::registered().contains(name);
     if options.ensure && is_registered {
         match present {
-            None => return Ok((format!("{name} is loaded already; of which version is for root to see\n"), None)),
+            None => return Ok((format!("{name} is already loaded; only root can see its version\n"), None)),
             Some(present) if present.is_of_this_version() != Some(false) => {
-                return Ok((format!("{name} is loaded already, id {}\n", present.id), None));
+                return Ok((format!("{name} is already loaded, id {}\n", present.id), None));
             }
             Some(_) => {}
         }
@@ -92,28 +93,28 @@ fn one(program: &'static Program, options: &Load) -> Result<(String, Option<Load
         return Ok((format!("{name} is loaded, id {}\n", loaded.id), Some(loaded)));
     }
     let loaded = kernel::replace(program, audience)?;
-    let earlier = present.map_or_else(String::new, |present| format!(" in the place of {}", present.id));
+    let earlier = present.map_or_else(String::new, |present| format!(" instead of {}", present.id));
     Ok((
         format!("{name} is loaded, id {}{earlier}\n{}", loaded.id, set_defaults_again(program, audience)),
         Some(loaded),
     ))
 }
 
-/// Namespaces whose default is the program have the one before until their default is set again. Linux refuses a restricted one
-/// outside the first namespace, and then leaks a reference: so that is not tried.
+/// Namespaces whose default is the program keep the previous one until their default is set again. Linux refuses a
+/// restricted program outside the first namespace and then leaks a reference, so this is not tried.
 fn set_defaults_again(program: &Program, audience: Audience) -> String {
     let is_open = !program.restricted || audience == Audience::Everybody;
     let set = |namespace: &Namespace| {
         let write = || {
             is_default(program).then(|| match is_open || Path::new(FIRST_ONLY).exists() {
                 true => fs::write(DEFAULT, program.kernel_name),
-                false => Err(std::io::Error::other("the new one is restricted; --for-everybody opens it")),
+                false => Err(std::io::Error::other("the new program is restricted; --for-everybody allows it")),
             })
         };
         let place = namespace.name.as_deref().unwrap_or("this namespace");
         match namespace.within(write).ok()?? {
             Ok(()) => Some(format!("  it is the default of {place}: set again\n")),
-            Err(error) => Some(format!("  the default of {place} is still the one before: {error}\n")),
+            Err(error) => Some(format!("  the default of {place} is still the previous program: {error}\n")),
         }
     };
     namespaces::all().iter().filter_map(set).collect()
@@ -148,7 +149,7 @@ pub(super) fn unload(options: &Unload) -> Result<(), Failure> {
     state::remove(file)
 }
 
-/// What still uses a program that is unloaded, in all namespaces.
+/// The users that an unloaded program still has, in all namespaces.
 fn kept(program: &Program) -> String {
     let mut text = String::new();
     for namespace in namespaces::all() {

@@ -19,14 +19,14 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// What to do with the programs.
+/// The commands for the programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KernelVerb {
     /// Load programs: each is then a congestion control of this kernel, until it is unloaded or the machine restarts
     Load(load::Load),
     /// Unload programs: connections that use one keep it until they end
     Unload(load::Unload),
-    /// Show which programs there are, and which are loaded
+    /// List the programs, and show which are loaded
     List {
         /// Print JSON
         #[arg(long)]
@@ -36,32 +36,32 @@ pub(crate) enum KernelVerb {
     Status {
         /// Only connections that use one of these
         names: Vec<String>,
-        /// Draw it again every second, with rates and shares of that second
+        /// Refresh every second, with the rates and shares of that second
         #[arg(long, conflicts_with = "json")]
         watch: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Run a program: its TCP sockets, and its children's, have a congestion control without asking for it
+    /// Run a program whose TCP sockets, and its children's, have a congestion control without asking for it
     Run(run::Options),
-    /// Holds what `run` has attached: not for people
+    /// Holds the eBPF programs that `run` has attached: not for users
     #[command(hide = true)]
     KeepGroup {
         /// The group's folder
         group: PathBuf,
         /// The program
         name: String,
-        /// Whether TCP becomes MPTCP
+        /// Whether TCP is replaced by MPTCP
         #[arg(long)]
         mptcp: bool,
-        /// The process that stays
+        /// The process to wait for
         #[arg(long)]
         second: bool,
     },
     /// Print metrics of all network namespaces for Prometheus: programs, connections, windows, round-trip times, shares
     Metrics(metrics::Options),
-    /// Say whether this kernel can load programs, what it lacks, and the remedy; exit code 4 if it cannot
+    /// Report whether this kernel can load programs, what it lacks, and how to fix that; exit code 4 if it cannot
     Check {
         /// Print JSON
         #[arg(long)]
@@ -72,15 +72,15 @@ pub(crate) enum KernelVerb {
 /// Some programs, or all.
 #[derive(Args, Debug)]
 pub(crate) struct Choice {
-    /// Names, as the verb `list` prints them
+    /// Names, as the command `list` prints them
     #[arg(required_unless_present = "all")]
     names: Vec<String>,
-    /// All that are not loaded; with --ensure or --replace, all
+    /// All programs that are not loaded; with --ensure or --replace, all programs
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
 
-/// Does what the command line says.
+/// Carries out the command.
 pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     match verb {
         KernelVerb::Load(options) => load::load(options),
@@ -97,7 +97,7 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     }
 }
 
-/// Which programs `--all` are.
+/// The programs that `--all` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     All,
@@ -105,7 +105,7 @@ enum Which {
     NotLoaded,
 }
 
-/// Acts on each of the programs, also after one has failed. All names are looked up before the first is touched.
+/// Acts on each of the programs, even after one has failed. All names are looked up before the first program is touched.
 fn each(choice: &Choice, all: Which, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
     let registered = kernel::registered();
     let programs = match choice {
@@ -147,7 +147,7 @@ struct Entry {
     loaded: bool,
     /// Id of its registration.
     id: Option<u32>,
-    /// Whether what is loaded is what this version of Ropewalk has.
+    /// Whether the loaded program is that of this version of Ropewalk.
     this_version: Option<bool>,
     /// Whether the kernel has this algorithm of its own.
     in_kernel: bool,
@@ -170,7 +170,7 @@ impl Entry {
 
     fn text(&self) -> String {
         let state = if self.loaded { "loaded" } else { "" };
-        let version = if self.this_version == Some(false) { ", of another Ropewalk" } else { "" };
+        let version = if self.this_version == Some(false) { ", of another version of Ropewalk" } else { "" };
         let id = self.id.map_or_else(String::new, |id| format!(" (id {id}{version})"));
         let own = if self.in_kernel { " (this kernel has its own)" } else { "" };
         let restricted = if self.restricted { " (restricted)" } else { "" };

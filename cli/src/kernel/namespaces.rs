@@ -1,4 +1,4 @@
-//! The network namespaces of the machine: programs are the kernel's, their sockets and defaults a namespace's.
+//! The network namespaces of the machine: programs belong to the kernel, their sockets and defaults to a namespace.
 
 use nix::sched::{CloneFlags, setns};
 use std::collections::{BTreeMap, HashSet};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 /// A network namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    /// What leads to it: `/run/netns/NAME` and `/proc/PID/ns/net`, or nothing for the caller's own.
+    /// The paths that lead to it: `/run/netns/NAME` and `/proc/PID/ns/net`, or none for the caller's own.
     pub(super) name: Option<String>,
     /// Its number, an inode.
     number: u64,
     file: File,
 }
 
-/// What a function returned in each namespace.
+/// The results of a function in each namespace.
 #[derive(Debug)]
 pub(super) struct Visit<T> {
     /// By the namespace's number, its inode.
@@ -42,15 +42,16 @@ pub(super) fn visit<T: Send>(call: impl Fn() -> io::Result<T> + Sync) -> io::Res
     Ok(visit)
 }
 
-/// The caller's own namespace first, then every other that `ip netns` has named or a process is in, each once, as far as this
-/// process may enter it. A process without root sees its own only.
+/// The caller's own namespace first, then every other that `ip netns` has named or a process is in, each once, if this
+/// process may enter it. A process without root sees only its own.
 pub(super) fn all() -> Vec<Namespace> {
     let mut found = found();
     found.retain(|namespace| namespace.name.is_none() || namespace.within(|| ()).is_ok());
     found
 }
 
-/// As [`all`], also those that this process may not enter. The name of a namespace that is gone is a file of another file system.
+/// As [`all`], including those that this process may not enter. The name of a removed namespace is a file of another file
+/// system.
 fn found() -> Vec<Namespace> {
     let (mut seen, mut device) = (HashSet::new(), None);
     let own = Path::new("/proc/thread-self/ns/net").to_owned();
@@ -66,7 +67,7 @@ fn found() -> Vec<Namespace> {
     std::iter::once(own.clone()).chain(others).filter_map(open).collect()
 }
 
-/// `FOLDER/ENTRY/REST` of each entry of a folder, of `/proc` the processes only.
+/// `FOLDER/ENTRY/REST` for each entry of a folder; for `/proc` only the processes.
 fn files(folder: &str, rest: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_wanted = |path: &PathBuf| {
@@ -82,7 +83,7 @@ impl Namespace {
     /// Does something in the namespace, in a thread of its own.
     ///
     /// # Errors
-    /// Another namespace than the caller's own may be entered with CAP_SYS_ADMIN only.
+    /// Only a process with CAP_SYS_ADMIN may enter another namespace than its own.
     pub(super) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         let enter_and_work = || {
             if self.name.is_some() {

@@ -1,4 +1,4 @@
-//! The file of `load --state`: what was loaded, for `unload --state`. A line for each program: its name in the kernel and the
+//! The file of `load --state`: what was loaded, for `unload --state`. One line per program: its name in the kernel and the
 //! id of its registration.
 
 use crate::Failure;
@@ -7,13 +7,13 @@ use kernel::Program;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// No file of ours is longer.
+/// The maximum size of such a file, bytes.
 const MAX_LEN: u64 = 4096;
 
 /// A program, with the id under which it was loaded.
 pub(super) type Entry = (&'static Program, u32);
 
-/// What the file says; nothing if there is none.
+/// The contents of the file; empty if there is none.
 pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Failure> {
     let text = match read_text(file, Links::Follow, MAX_LEN) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -22,7 +22,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Failure> {
     let entry = |(index, line): (usize, &str)| {
         let wrong = || {
             let place = format!("{}:{}", file.display(), index + 1);
-            Failure::Environment(format!("{place}: no program with its id: `{line}`\n  help: a line is `rw_lia 12`"))
+            Failure::Environment(format!("{place}: not a program with its id: `{line}`\n  help: a line is `rw_lia 12`"))
         };
         let (name, id) = line.split_once(' ').ok_or_else(wrong)?;
         Ok((kernel::program(name).ok_or_else(wrong)?, id.parse().map_err(|_| wrong())?))
@@ -30,7 +30,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Failure> {
     text.lines().enumerate().map(entry).collect()
 }
 
-/// Replaces the file by another, whole.
+/// Replaces the file atomically.
 pub(super) fn write(file: &Path, entries: &[Entry]) -> Result<(), Failure> {
     let text: String = entries.iter().map(|(program, id)| format!("{} {id}\n", program.kernel_name)).collect();
     let replace = || {

@@ -11,14 +11,14 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Linux `TCP_TIME_WAIT`: the state of a socket that has no congestion control any more.
+/// Linux `TCP_TIME_WAIT`: the state of a socket that no longer has a congestion control.
 const TIME_WAIT: u8 = 6;
 /// The sender's congestion states, by Linux's `tcp_ca_state`.
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
-/// From this width on, columns, a subflow takes one line.
+/// Width of the terminal from which on a subflow takes one line, columns.
 const WIDE: usize = 120;
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Debug, PartialEq, Serialize)]
 struct Status {
     programs: Vec<Usage>,
@@ -31,18 +31,18 @@ struct Usage {
     name: &'static str,
     /// Sockets of all namespaces that use it.
     sockets: usize,
-    /// Id of its registration; none if it is unloaded, or for others than root.
+    /// Id of its registration; none if it is unloaded, or if the user is not root.
     id: Option<u32>,
-    /// Whether what is loaded is what this version of Ropewalk has.
+    /// Whether the loaded program is that of this version of Ropewalk.
     this_version: Option<bool>,
-    /// Ids of registrations before, which sockets or the defaults of namespaces keep.
+    /// Ids of earlier registrations, which sockets or the defaults of namespaces keep.
     kept_ids: Vec<u32>,
 }
 
 /// An MPTCP connection, or a TCP connection that uses a program.
 #[derive(Debug, PartialEq, Serialize)]
 struct Connection {
-    /// The local MPTCP token; none of plain TCP, and none that a user without CAP_NET_ADMIN is told.
+    /// The local MPTCP token; none for plain TCP, and none for a user without CAP_NET_ADMIN.
     token: Option<u32>,
     /// What leads to its network namespace; none of the caller's own.
     namespace: Option<String>,
@@ -68,15 +68,15 @@ struct Subflow {
     cwnd_packets: u32,
     ssthresh_packets: u32,
     srtt_ms: f64,
-    /// Delivery rate: the kernel's latest sample, or since the view before.
+    /// Delivery rate: the kernel's latest sample, or the mean since the previous view.
     rate_mbps: f64,
     /// Payload that was acknowledged, bytes.
     acked_bytes: u64,
-    /// Share of the payload of all subflows that was acknowledged, since the connection began or since the view before.
+    /// Share of the acknowledged payload of all subflows, since the connection began or since the previous view.
     share: f64,
 }
 
-/// Bytes acknowledged by the sockets of a view, and when that was.
+/// Acknowledged bytes of the sockets of a view, and the time of the view.
 struct View {
     at: Instant,
     acked_bytes: HashMap<Ends, u64>,
@@ -123,7 +123,7 @@ fn sockets(client: &mut SockDiag) -> Result<Vec<SocketInfo>, Failure> {
     Ok(sockets)
 }
 
-/// The sockets of all namespaces. Of those that close meanwhile nothing is known.
+/// The sockets of all namespaces. Sockets that close during the listing are missing.
 fn sockets_of_all() -> Result<Vec<Found>, Failure> {
     let mut all = Vec::new();
     for namespace in namespaces::all() {
@@ -170,14 +170,14 @@ impl Generations {
     }
 }
 
-/// The status from all sockets; `before` is the view before and the time since.
+/// The status from all sockets; `before` is the previous view and the time since then.
 fn assess(sockets: &[Found], names: &[&str], generations: &Generations, before: Option<(&View, Duration)>) -> Status {
     let registered = kernel::registered();
     let uses = |name: &str| sockets.iter().filter(|found| found.socket.congestion == name).count();
     let programs =
         kernel::PROGRAMS.iter().map(|program| generations.usage(program.kernel_name, uses(program.kernel_name)));
     let is_wanted = |usage: &Usage| names.is_empty() || names.contains(&usage.name);
-    // One that was unloaded while sockets used it is no longer registered.
+    // A program that was unloaded while sockets used it is no longer registered.
     let programs =
         programs.filter(|usage| is_wanted(usage) && (registered.contains(usage.name) || usage.sockets > 0)).collect();
     Status { programs, connections: connections(sockets, names, before) }
@@ -264,16 +264,20 @@ fn text(status: &Status, width: usize) -> String {
     text
 }
 
-/// What is to know of a program's registrations: one of another version, and earlier ones that are still in use.
+/// Notes on a program's registrations: one of another version, and earlier ones that are still in use.
 fn generations(text: &mut String, usage: &Usage) {
     if usage.this_version == Some(false) {
-        let _ = writeln!(text, "{:16} loaded, of another Ropewalk: ropewalk kernel load --replace {0}", usage.name);
+        let _ = writeln!(
+            text,
+            "{:16} loaded, of another version of Ropewalk: ropewalk kernel load --replace {0}",
+            usage.name
+        );
     }
     if usage.kept_ids.is_empty() {
         return;
     }
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    let now = usage.id.map_or_else(|| "not loaded now".to_owned(), |id| format!("new ones get id {id}"));
+    let now = usage.id.map_or_else(|| "not loaded now".to_owned(), |id| format!("new sockets get id {id}"));
     let _ = writeln!(
         text,
         "{:16} sockets or defaults keep id {}; {now}; they do not couple",
@@ -282,7 +286,7 @@ fn generations(text: &mut String, usage: &Usage) {
     );
 }
 
-/// The words after the title, in lines that are no wider.
+/// The words after the title, in lines of at most this width.
 fn wrapped(title: &str, words: &[&str], width: usize) -> String {
     let mut lines = vec![title.to_owned()];
     for word in words {
@@ -295,7 +299,7 @@ fn wrapped(title: &str, words: &[&str], width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A subflow in one line, or in two where the terminal is narrow.
+/// A subflow in one line, or in two if the terminal is narrow.
 fn line(text: &mut String, subflow: &Subflow, width: usize) {
     let addresses = format!("{} > {}", subflow.local, subflow.remote);
     let Subflow { congestion, congestion_state: state, cwnd_packets: cwnd, srtt_ms, rate_mbps, share, .. } = subflow;
@@ -364,8 +368,9 @@ mod tests {
         let connection = &mut status.connections[0];
         (connection.same_algorithm, connection.namespace) = (false, Some("/run/netns/x".to_owned()));
         let text = text(&status, WIDE);
-        let another = "rw_lia           loaded, of another Ropewalk: ropewalk kernel load --replace rw_lia\n";
-        let kept = "rw_lia           sockets or defaults keep id 3, 5; new ones get id 7; they do not couple\n";
+        let another =
+            "rw_lia           loaded, of another version of Ropewalk: ropewalk kernel load --replace rw_lia\n";
+        let kept = "rw_lia           sockets or defaults keep id 3, 5; new sockets get id 7; they do not couple\n";
         assert!(text.contains(another) && text.contains(kept), "{text}");
         assert!(text.contains("4.5 Mbit/s, in /run/netns/x\n  not all subflows are coupled: "), "{text}");
     }

@@ -49,21 +49,21 @@ pub(super) fn set_access(folder: &Folder, mode: u32, owner: Option<(u32, u32)>) 
     folder.set_mode(mode)
 }
 
-/// The permissions and the owner of a folder that is there.
+/// The permissions and the owner of an existing folder.
 pub(super) fn of_folder(path: &Path) -> Option<(u32, (u32, u32))> {
     let metadata = path.metadata().ok().filter(std::fs::Metadata::is_dir)?;
     Some((metadata.mode() & 0o7777, (metadata.uid(), metadata.gid())))
 }
 
-/// Whether a folder is there with these permissions and this owner.
+/// Whether a folder exists with these permissions and this owner.
 pub(super) fn is_as_wanted(path: &Path, mode: u32, owner: Option<&str>) -> bool {
     let wanted = owner.map(owner_ids).transpose();
     let is_owner = |found| wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| wanted == found));
     of_folder(path).is_some_and(|(found_mode, found)| found_mode == mode && is_owner(found))
 }
 
-/// Makes a folder, or changes the access of one that is there. One of a third user stays as it is: that user could
-/// replace what is in it, and may need it.
+/// Makes a folder, or changes the access of an existing one. A folder of a third user stays as it is: that user could
+/// replace its contents, and may need it.
 pub(super) fn make_folder(path: &Path, mode: u32, owner: Option<&str>) -> Result<(), String> {
     let at_path = |error: io::Error| format!("{}: {error}", path.display());
     let wanted = owner.map(owner_ids).transpose()?;
@@ -79,7 +79,7 @@ pub(super) fn make_folder(path: &Path, mode: u32, owner: Option<&str>) -> Result
     made.and_then(|(folder, _)| set_access(&folder, mode, wanted)).map_err(at_path)
 }
 
-/// What a folder that is there has instead, for people.
+/// The access of an existing folder, in words.
 pub(super) fn difference(path: &Path) -> String {
     of_folder(path).map_or_else(String::new, |(mode, owner)| {
         let owner = if host::program("useradd").is_some() { owner_name(owner) } else { owner.0.to_string() };

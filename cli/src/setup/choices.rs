@@ -1,5 +1,5 @@
-//! What a client's set-up decides besides the paths: the networks behind it, and whether the tunnel is exclusive. Options
-//! decide, then an answer at the terminal, then what is right for most.
+//! The decisions of a client's set-up other than the paths: the networks behind it, and whether the tunnel is exclusive.
+//! Options decide first, then an answer at the terminal, then a default that suits most users.
 
 use super::promises::{ClientPromises, Lan};
 use super::token::Token;
@@ -14,13 +14,13 @@ const SSH_PORT: u16 = 22;
 /// The shortest prefix of a network behind this machine that a token may name.
 const MIN_PREFIX_LEN: u8 = 8;
 
-/// What was decided.
+/// The decisions.
 pub(super) struct Choices {
     pub(super) promises: ClientPromises,
     pub(super) is_exclusive: bool,
     /// Kernel settings.
     pub(super) sysctls: Vec<(String, String)>,
-    /// What people should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ fn lans(arguments: &SetupClient, token: &Token, notes: &mut Vec<String>) -> Resu
     let mut lans = Vec::new();
     for network in &token.lans {
         match lan::named(&network.to_string()) {
-            // The default route is none.
+            // The default route does not count.
             _ if network.prefix_len() < MIN_PREFIX_LEN => {
                 notes.push(format!(
                     "the token names {network} as a network behind this machine, which is too large for one"
@@ -81,7 +81,7 @@ fn lans(arguments: &SetupClient, token: &Token, notes: &mut Vec<String>) -> Resu
     let Some(first) = candidates.first() else { return Ok(Vec::new()) };
     let list = list(&candidates);
     let takes_them = if is_asked(arguments) {
-        host::is_agreed(&format!("{list} seems to be behind this machine. Shall it use the tunnel?"), is_router)
+        host::is_agreed(&format!("{list} seems to be behind this machine. Should it use the tunnel?"), is_router)
     } else {
         is_router
     };
@@ -104,11 +104,11 @@ fn is_exclusive(arguments: &SetupClient, is_full: bool) -> Result<bool, Failure>
         (Some(word), _) => Ok(word == "yes"),
         (None, false) => Ok(false),
         (None, true) if host::program("nft").is_none() => {
-            output::warn("note: nft is not installed: what leaves outside the tunnel is not blocked (--exclusive no)");
+            output::warn("note: nft is not installed: traffic outside the tunnel is not blocked (--exclusive no)");
             Ok(false)
         }
         (None, true) if is_asked(arguments) => {
-            Ok(host::is_agreed("Shall everything else be blocked, also while the tunnel is down?", true))
+            Ok(host::is_agreed("Should everything else be blocked, even while the tunnel is down?", true))
         }
         (None, true) => Ok(true),
     }
@@ -117,7 +117,7 @@ fn is_exclusive(arguments: &SetupClient, is_full: bool) -> Result<bool, Failure>
 fn describe(promises: &ClientPromises, is_exclusive: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !promises.lans.is_empty() {
-        notes.push(format!("{} uses the tunnel by this machine", list(&promises.lans)));
+        notes.push(format!("{} uses the tunnel through this machine", list(&promises.lans)));
     }
     if !promises.bypass.is_empty() {
         let texts: Vec<_> = promises.bypass.iter().map(ToString::to_string).collect();
@@ -126,7 +126,7 @@ fn describe(promises: &ClientPromises, is_exclusive: bool) -> Vec<String> {
     if is_exclusive {
         let login = promises.login.map_or_else(String::new, |port| format!(", answers to logins at TCP port {port}"));
         notes.push(format!(
-            "everything but the tunnel is blocked, also while it is down, until `ropewalk setup remove`; what passes are DHCP, \
+            "everything but the tunnel is blocked, even while it is down, until `ropewalk setup remove`, except DHCP, \
              neighbour discovery{login}. --exclusive no allows the rest; `ropewalk portal` opens it for a hotel's login page"
         ));
     }

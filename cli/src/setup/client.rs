@@ -1,7 +1,7 @@
 //! `setup client TOKEN`.
 //!
-//! The tunnel starts with its inner networks alone. Only once the server answers through it do the other networks follow, so
-//! that a set-up that fails leaves this machine's traffic where it was.
+//! The tunnel starts with only its inner networks. The other networks follow once the server answers through it, so that a
+//! failed set-up leaves this machine's traffic unchanged.
 
 use super::access::user_ids;
 use super::choices::{Choices, choose};
@@ -60,7 +60,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         )));
     }
     if let (Some(record), false) = (&earlier, arguments.dry_run) {
-        output::warn("note: an earlier set-up was interrupted; what it had done is undone first");
+        output::warn("note: an earlier set-up was interrupted; its steps are undone first");
         record.undo();
         Record { undo: Vec::new(), ..record.clone() }.write().map_err(environment)?;
     }
@@ -95,7 +95,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     trial_time.map_or(Ok(()), |seconds| trial::ask(name, login, seconds, arguments.yes))
 }
 
-/// This host's keys: those that the server may have taken already, or new ones.
+/// This host's keys: those that the server may already have accepted, or new ones.
 fn own_keys(earlier: Option<&ClientRecord>) -> Result<OwnKeys, String> {
     let text = earlier.map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
     let preshared = earlier.and_then(|client| client.preshared_key.clone());
@@ -117,7 +117,7 @@ fn psk_file(name: &str) -> PathBuf {
     PathBuf::from(format!("/etc/ropewalk/{name}.psk"))
 }
 
-/// Notes which of the networks behind this host the server has taken: the others are translated.
+/// Notes which of the networks behind this host the server has accepted; the others are translated.
 fn note_taken(record: &mut Record, token: &Token, taken: &[IpNet]) {
     let lans = &mut record.promises.client.lans;
     for lan in lans.iter_mut() {
@@ -127,7 +127,7 @@ fn note_taken(record: &mut Record, token: &Token, taken: &[IpNet]) {
     record.client.iter_mut().for_each(|client| client.taken = taken.to_vec());
 }
 
-/// Completes a set-up through whose tunnel the server answers also now that it has this machine's traffic.
+/// Completes a set-up if the server still answers through the tunnel now that the tunnel has this machine's traffic.
 fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u32>) -> Result<(), Failure> {
     if !probe::answers(token) {
         trial::give_back(&mut record).map_err(environment)?;
@@ -136,11 +136,11 @@ fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u3
              and {name} carries its inner networks alone; `ropewalk setup confirm` tries once more"
         )));
     }
-    // The end of a trial may have changed it.
+    // The end of a trial may have changed the record.
     record = Record::read(name).map_err(environment)?.unwrap_or(record);
     record.trial = record.trial.filter(|_| trial_time.is_some());
     record.is_complete = true;
-    // The key is in its file now.
+    // The key is now in its file.
     record.client = None;
     record.write().map_err(environment)?;
     output::print(&format!(
@@ -148,7 +148,7 @@ fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u3
     ))
 }
 
-/// What it means for networks behind this host that the server did not take them.
+/// The consequence for networks behind this host that the server did not accept.
 fn translated(lans: &[Lan]) -> Option<String> {
     let lans: Vec<_> = lans.iter().filter(|lan| lan.is_translated).map(|lan| lan.network.to_string()).collect();
     (!lans.is_empty()).then(|| {
@@ -168,7 +168,7 @@ pub(super) fn with_port(host: &str, port: u16) -> String {
 fn networks(token: &Token, given: &[IpNet]) -> Vec<IpNet> {
     if given.is_empty() {
         let any = |network: &IpNet| if network.addr().is_ipv4() { IPV4_ANY } else { IPV6_ANY };
-        // An uplink may have a route to the same resolver: networkd makes one for each of a lease.
+        // An uplink may have a route to the same resolver: networkd adds one for each resolver of a lease.
         let is_of_tunnel =
             |server: &&IpAddr| token.addresses.iter().any(|own| own.addr().is_ipv4() == server.is_ipv4());
         let resolvers = token.dns.iter().filter(is_of_tunnel).copied().map(IpNet::from);
@@ -182,7 +182,7 @@ fn inner_networks(token: &Token) -> Vec<IpNet> {
     with_servers(token, token.addresses.iter().map(IpNet::trunc))
 }
 
-/// Networks with the server's own addresses: their routes hold, even if an uplink has the same network as the tunnel.
+/// Networks with the server's own addresses: their routes work even if an uplink has the same network as the tunnel.
 fn with_servers(token: &Token, networks: impl Iterator<Item = IpNet>) -> Vec<IpNet> {
     let mut networks: Vec<_> = networks.chain(token.server_addresses().into_iter().map(IpNet::from)).collect();
     networks.sort();
@@ -199,8 +199,8 @@ fn list<T: ToString>(values: &[T]) -> String {
     format!("[{}]", values.join(", "))
 }
 
-/// The token with the server's names and their addresses: while everything else is blocked, a name may be asked for
-/// only at resolvers that are blocked, too.
+/// The token with the server's names and their addresses: while everything else is blocked, a name could only be resolved by
+/// resolvers that are blocked too.
 fn with_resolved(token: &Token) -> Token {
     let mut token = token.clone();
     for name in token.endpoints.clone().iter().filter(|endpoint| endpoint.parse::<IpAddr>().is_err()) {
@@ -214,7 +214,7 @@ fn with_resolved(token: &Token) -> Token {
 }
 
 /// A configuration, in which `interface` is the first lines of [interface]. The daemon finds uplinks and makes their routes
-/// by itself, and chooses the endpoint by an uplink's version of IP.
+/// itself, and chooses the endpoint that fits the IP version of an uplink.
 pub(super) fn config_text(token: &Token, interface: &str, psk_file: &str, allowed_ips: &[IpNet]) -> String {
     let endpoints: Vec<_> = token.endpoints.iter().map(|endpoint| with_port(endpoint, token.port)).collect();
     let endpoint = if let [endpoint] = &endpoints[..] { format!("\"{endpoint}\"") } else { list(&endpoints) };
@@ -284,7 +284,7 @@ fn plan(
     Plan { title, steps, notes }
 }
 
-/// What is kept while the tunnel is set up, and what it does not carry.
+/// Notes on the host's settings while the tunnel is set up, and on traffic that the tunnel does not carry.
 fn notes(name: &str, token: &Token, choices: &Choices) -> Vec<String> {
     let mut notes = choices.notes.clone();
     let promises = Promises { client: choices.promises.clone(), ..Promises::default() };
@@ -292,11 +292,11 @@ fn notes(name: &str, token: &Token, choices: &Choices) -> Vec<String> {
     let surroundings = Surroundings { is_exclusive: choices.is_exclusive, daemon_user: user, networks: Vec::new() };
     let tables = ruleset::tables(name, &promises, &surroundings);
     if !tables.tables.is_empty() {
-        notes.push(format!("while the tunnel is set up, this is kept in nftables:\n\n{tables}"));
+        notes.push(format!("while the tunnel is set up, these tables are kept in nftables:\n\n{tables}"));
     }
     let servers: Vec<_> = choices.promises.dns.iter().map(ToString::to_string).collect();
     if !servers.is_empty() {
-        notes.push(format!("while the tunnel is up, names are asked at {}, through it", servers.join(", ")));
+        notes.push(format!("while the tunnel is up, names are resolved at {}, through it", servers.join(", ")));
     }
     if choices.promises.is_full
         && !choices.is_exclusive

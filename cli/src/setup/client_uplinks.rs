@@ -1,4 +1,4 @@
-//! The uplinks that a new client has: those that the daemon finds, and what it leaves out.
+//! The uplinks of a new client: those that the daemon finds, and the devices that it leaves out.
 
 use super::client::{config_text, with_port};
 use super::environment;
@@ -18,21 +18,20 @@ use std::path::Path;
 /// The uplinks of a client.
 #[derive(Debug, Default)]
 pub(super) struct ClientUplinks {
-    /// What each path is: its uplink, and the endpoint of the server that it reaches.
+    /// A description of each path: its uplink, and the endpoint of the server that it reaches.
     pub(super) paths: Vec<String>,
     /// The endpoints that they reach.
     pub(super) endpoints: BTreeSet<String>,
     /// The devices, each once.
     pub(super) devices: Vec<String>,
-    /// What is left out, and which networks overlap.
+    /// Notes on devices that are left out, and on overlapping networks.
     pub(super) notices: Vec<Notice>,
 }
 
 /// Finds the uplinks of this host, as the daemon will. `networks` are those that go through the tunnel, and `behind` the
-/// devices of those behind this host, which are no uplinks.
+/// devices of those behind this host, which are not uplinks.
 ///
-/// # Errors
-/// There is none that could reach the server, or the tunnel's networks are those of a device.
+/// # Errors No uplink could reach the server, or the tunnel's networks are those of a device.
 pub(super) fn find(name: &str, token: &Token, networks: &[IpNet], behind: &[String]) -> Result<ClientUplinks, Failure> {
     let netlink = |error: std::io::Error| environment(format!("netlink: {error}"));
     let config = with_present_uplinks(config(name, token, networks)?).map_err(netlink)?;
@@ -53,7 +52,7 @@ pub(super) fn find(name: &str, token: &Token, networks: &[IpNet], behind: &[Stri
             None => uplinks.notices.push(Notice {
                 level: EventLevel::Info,
                 text: format!("{} has no version of IP in common with the server, so it does not work", path.name),
-                remedy: "`--endpoint` on the server names an address of the other version, too".into(),
+                remedy: "`--endpoint` on the server names an address of the other version as well".into(),
             }),
         }
         uplinks.devices.push(device);
@@ -74,8 +73,8 @@ fn config(name: &str, token: &Token, networks: &[IpNet]) -> Result<TunnelConfig,
     config::parse("the token", &text, Path::new("rw0.toml")).map_err(|errors| environment(errors.to_string()))
 }
 
-/// The endpoint of the server that a device reaches, and how; with IPv6 alone also one of IPv4, if the network translates
-/// (NAT64).
+/// The endpoint of the server that a device reaches, and how. A device with IPv6 alone may reach an IPv4 endpoint if the
+/// network translates (NAT64).
 fn reached(token: &Token, device: &RoutedDevice) -> Option<(String, &'static str)> {
     let has = |endpoint: &&String| match endpoint.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => device.has_ipv4,

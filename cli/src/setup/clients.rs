@@ -50,13 +50,13 @@ impl Server {
         Ok(record.is_some_and(|record| record.is_complete && record.server.is_some()))
     }
 
-    /// What the server promises, which a set-up of an earlier version did not write down.
+    /// The promises of the server, which a set-up of an earlier version did not record.
     fn promises(&mut self) -> Result<&mut ServerPromises, Failure> {
         let early = keep::early_text(&self.interface);
         self.record.promises.server.as_mut().ok_or(Failure::Environment(early))
     }
 
-    /// Changes what clients reach, the networks behind one of them, and forwarded ports.
+    /// Changes the networks that clients reach, the networks behind a client, and forwarded ports.
     pub(super) fn change(&mut self, arguments: &SetupServer) -> Result<(), Failure> {
         let (open, behind) = own_and_behind(&arguments.lan);
         if let Some(name) = arguments.client.as_deref().filter(|_| !behind.is_empty()) {
@@ -79,7 +79,8 @@ impl Server {
         output::print(&format!("{}: changed\n", self.interface))
     }
 
-    /// Changes forwarded ports, and whether clients reach each other. `coming` are the networks behind a client to come.
+    /// Changes forwarded ports, and whether clients reach each other. `coming` are the networks behind a client that is
+    /// about to be added.
     pub(super) fn promise(&mut self, arguments: &SetupServer, coming: &[IpNet]) -> Result<(), Failure> {
         let file = self.peers()?;
         let peers = file.peers.clone();
@@ -128,13 +129,13 @@ impl Server {
             && !networks.into_iter().any(|network| network.contains(&address))
         {
             return Err(refuse(format!(
-                "{address} is behind no client: `ropewalk setup server --client NAME --lan NETWORK` says behind which"
+                "{address} is behind no client: `ropewalk setup server --client NAME --lan NETWORK` assigns its network to one"
             )));
         }
         Ok(Forward { protocol, port, to: (address, *target_port).into() })
     }
 
-    /// Writes the promises, and has them put in force.
+    /// Writes the promises, and has them applied.
     fn keep(&self) -> Result<(), Failure> {
         self.record.write().map_err(environment)?;
         keep::look(&self.interface);
@@ -233,16 +234,16 @@ impl Server {
         output::print(&format!("{name}: removed\n"))
     }
 
-    /// Ends what was promised to a client that is removed: another one may get its address.
+    /// Ends the promises to a client that is removed: another client may get its address.
     fn forget(&mut self, peer: &EnrolledPeer) {
-        // A set-up of 0.1.0 has made no promises.
+        // A set-up of version 0.1.0 has made no promises.
         let Some(promises) = &mut self.record.promises.server else { return };
         promises.sites.remove(&peer.name);
         let is_behind = |forward: &Forward| peer.allowed_ips.iter().any(|network| network.contains(&forward.to.ip()));
         promises.forwards.retain(|forward| !is_behind(forward));
     }
 
-    /// Prints the clients, a line each.
+    /// Prints the clients, one per line.
     pub(super) fn list(&self) -> Result<(), Failure> {
         // Nothing is written.
         let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
@@ -262,7 +263,7 @@ impl Server {
         PeersFile::open(&self.peers_file).map_err(Failure::Configuration)
     }
 
-    /// Writes the file for the daemon's user, and has it read if the daemon runs.
+    /// Writes the file for the daemon's user, and makes a running daemon read it.
     fn write(&self, file: PeersFile) -> Result<(), Failure> {
         let written = file.folder_owner().and_then(|owner| file.write(Some(owner)));
         written.map_err(|error| Failure::Environment(format!("{}: {error}", self.peers_file.display())))?;
@@ -277,7 +278,7 @@ impl Server {
         }
     }
 
-    /// The first address of each inner network that nobody has, with the same number in all.
+    /// The first free address of each inner network, with the same number in all networks.
     fn free_addresses(&self, peers: &[EnrolledPeer]) -> Result<Vec<IpNet>, Failure> {
         let networks = &self.config.interface.addresses;
         let taken: std::collections::BTreeSet<IpAddr> = {
@@ -288,7 +289,7 @@ impl Server {
         let is_own = |address: IpAddr| {
             networks.iter().any(|network| network.addr() == address || server_address(*network) == Some(address))
         };
-        // As many as the largest network that anybody gives to clients.
+        // As many as in the largest network that is plausible for clients.
         for index in 2..1 << 20 {
             let addresses: Option<Vec<_>> = networks.iter().map(|network| nth_address(*network, index)).collect();
             let Some(addresses) = addresses else { break };
@@ -303,12 +304,12 @@ impl Server {
     }
 }
 
-/// Refuses what is no name of a client.
+/// Refuses an invalid name of a client.
 pub(super) fn check_name(name: &str) -> Result<(), Failure> {
     if is_peer_name(name) {
         return Ok(());
     }
-    Err(Failure::Usage(format!("`{}` is no name of a client: {PEER_NAME_HELP}", name.escape_debug())))
+    Err(Failure::Usage(format!("`{}` is not a name of a client: {PEER_NAME_HELP}", name.escape_debug())))
 }
 
 /// `2026-11-23 03:25 UTC`.

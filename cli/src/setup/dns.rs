@@ -1,4 +1,5 @@
-//! The resolvers of a server's clients: one that runs on the server, told to listen on the tunnel too, or public ones.
+//! The resolvers of a server's clients: one that runs on the server and is configured to listen on the tunnel too, or public
+//! ones.
 
 use super::host;
 use super::plan::{NewFile, Step, words};
@@ -6,7 +7,7 @@ use super::record::Undo;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Quad9, which keeps no addresses of those who ask.
+/// Quad9, which does not store the addresses of its users.
 const PUBLIC: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)), IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe))];
 
@@ -14,7 +15,7 @@ const PUBLIC: [IpAddr; 2] =
 #[derive(Debug)]
 pub(super) struct Dns {
     pub(super) addresses: Vec<IpAddr>,
-    /// Which, for people.
+    /// A description of the resolvers.
     pub(super) description: String,
     /// Steps before the daemon's start.
     pub(super) before: Vec<Step>,
@@ -26,9 +27,9 @@ pub(super) struct Dns {
 struct Resolver {
     /// Its unit of systemd.
     unit: &'static str,
-    /// The folder of its configuration's parts.
+    /// The folder of its configuration fragments.
     folder: &'static str,
-    /// The part for a tunnel: its device, the server's inner addresses, and the inner networks.
+    /// The fragment for a tunnel: its device, the server's inner addresses, and the inner networks.
     text: fn(&str, &[IpAddr], &[String]) -> String,
 }
 
@@ -74,7 +75,7 @@ pub(super) fn choose(device: &str, given: &[IpAddr], addresses: &[IpAddr], netwo
     let found = RESOLVERS.iter().find(|resolver| Path::new(resolver.folder).is_dir() && is_active(resolver.unit));
     let Some(Resolver { unit, folder, text }) = found else {
         let public: Vec<_> = PUBLIC.iter().copied().filter(|address| address.is_ipv4() || has_ipv6).collect();
-        return fixed(public, "public resolvers (Quad9), as none runs here; --dns gives others".into());
+        return fixed(public, "public resolvers (Quad9), as none runs here; --dns chooses others".into());
     };
     let restart = words(&["systemctl", "restart", unit]);
     let file = Path::new(folder).join(format!("ropewalk-{device}.conf"));

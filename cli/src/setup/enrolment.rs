@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// The time for a session and its answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The time for the server's answer to the first handshakes, of which there are three meanwhile.
+/// The time for the server's answer to the first handshakes; three are sent in that time.
 const SILENCE: Duration = Duration::from_secs(5);
-/// The directory of the socket meanwhile: that of the service may belong to its user.
+/// The directory of the socket during the enrolment: that of the service may belong to its user.
 const RUN: &str = "/run/ropewalk-setup";
 
 /// This host's own keys.
@@ -35,17 +35,17 @@ pub(super) struct OwnKeys {
     pub(super) preshared_key: PresharedKey,
 }
 
-/// What came of an enrolment.
+/// The result of an enrolment.
 #[derive(Clone, Debug)]
 pub(super) struct Enrolled {
-    /// The networks that the server has taken; `None` if it had this host's key already.
+    /// The networks that the server has accepted; `None` if it already had this host's key.
     pub(super) taken: Option<Vec<IpNet>>,
-    /// Whether the server has this host's preshared key. One of an earlier version keeps the token's.
+    /// Whether the server has this host's preshared key. A server of an earlier version keeps the token's.
     pub(super) has_new_psk: bool,
 }
 
-/// Names this host's keys and the networks `lans` to the server. If the set-up was interrupted before, the server may have the
-/// keys already, which a session by them proves.
+/// Sends this host's keys and the networks `lans` to the server. If the set-up was interrupted before, the server may
+/// already have the keys, which a session with them proves.
 pub(super) fn enrol(
     name: &str,
     token: &Token,
@@ -74,14 +74,14 @@ pub(super) fn enrol(
     })
 }
 
-/// What it means that there is no session: what was found here, otherwise what the silence of a server may mean. It answers
-/// no key that it does not know, so that nobody can find out which tokens there are.
+/// The reason why there is no session: the faults found here, otherwise the possible reasons of a server's silence. A server
+/// does not answer an unknown key, so that nobody can find out which tokens exist.
 fn no_session(token: &Token, endpoints: &BTreeSet<String>, causes: &[String]) -> String {
     let endpoints = endpoints.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
     let why = if causes.is_empty() {
         format!(
-            "the token was used already (it works once, and was valid until {}) or revoked, or UDP port {} is closed at the \
-             server or at a router before it; on the server, `ropewalk setup server --list` tells whether the token is \
+            "the token was already used (it works once, and was valid until {}) or revoked, or UDP port {} is closed at the \
+             server or at a router before it; on the server, `ropewalk setup server --list` shows whether the token is \
              waiting, and `--add NAME` makes another one",
             clients::date(u64::from(token.expires)),
             token.port
@@ -95,11 +95,11 @@ fn no_session(token: &Token, endpoints: &BTreeSet<String>, causes: &[String]) ->
     )
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 enum Attempt {
-    /// No session, with what was found to keep it from this host's paths.
+    /// No session, with the faults found on this host's paths.
     NoSession(Vec<String>),
-    /// Anything else.
+    /// Any other reason.
     Failed(String),
 }
 
@@ -121,7 +121,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Brings the tunnel up with `keys`, and names `client` to the server; without it a session is enough.
+/// Brings the tunnel up with `keys`, and sends the client's keys to the server; without a client a session is enough.
 fn try_with(
     name: &str,
     token: &Token,
@@ -157,7 +157,7 @@ fn try_with(
                 Err(EnrolError::Refused(reason)) if !reason.contains("try again") => {
                     return Err(Attempt::Failed(format!("the server refuses: {reason}")));
                 }
-                // Until the first path works, and while another connection is served.
+                // A connection fails until the first path works, and while another connection is served.
                 Err(_) => {}
             }
         }
@@ -165,13 +165,14 @@ fn try_with(
     }
 }
 
-/// What a server of an earlier version takes: no preshared key, and before that no networks.
+/// The request for a server of an earlier version, which accepts no preshared key, or no networks either.
 fn shorter(client: ClientIdentity) -> ClientIdentity {
     let lans = if client.preshared_key.is_some() { client.lans } else { Vec::new() };
     ClientIdentity { preshared_key: None, lans, ..client }
 }
 
-/// What this host and the network told of the paths; not that the server is silent, which it may be for other reasons.
+/// The faults of the paths that this host and the network have reported, without the server's silence, which may have other
+/// reasons.
 fn causes(peers: &[PeerStatus]) -> Vec<String> {
     let is_silence = |kind| matches!(kind, CauseKind::SilentPath | CauseKind::NoHandshake | CauseKind::SilentPeer);
     let paths = peers.iter().flat_map(|peer| &peer.paths);
@@ -195,7 +196,7 @@ fn start(name: &str, token: &Token, keys: &OwnKeys, server: IpAddr) -> Result<Da
         .arg(&config)
         .args(["--parent", &std::process::id().to_string()])
         .env("ROPEWALK_RUN", RUN)
-        // What it would keep there would be root's, and the daemon may be another user.
+        // Files that it would keep there would belong to root, and the daemon may be another user.
         .env("STATE_DIRECTORY", "")
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
@@ -213,14 +214,14 @@ fn end_leftover(name: &str) -> Result<(), String> {
         if start.elapsed() > TIMEOUT {
             return Err(format!("an earlier enrolment does not end: kill {}", state.pid));
         }
-        // Its socket may not be there yet, or no longer.
+        // Its socket may not exist yet, or no longer.
         let _ = Client::new(Path::new(RUN), name).request("POST", "/v1/down", "");
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }
 
-/// Writes a file that only root may read, in the place of an earlier one.
+/// Writes a file that only root may read, replacing an earlier one.
 fn write_secret(path: &Path, text: &str) -> Result<File, String> {
     let write = || {
         let _ = fs::remove_file(path);

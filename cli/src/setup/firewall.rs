@@ -1,5 +1,5 @@
-//! Kernel settings of a set-up, and the opening of a firewall that has commands of its own: ufw, firewalld. Everything else
-//! of nftables is `ruleset`'s, which `keep` holds.
+//! Kernel settings of a set-up, and rules for a firewall with its own commands: ufw, firewalld. All other nftables rules are
+//! in `ruleset`, and `keep` keeps them in place.
 
 use super::host;
 use super::plan::{NewFile, Step, words};
@@ -12,7 +12,7 @@ use std::path::Path;
 const FORWARDING: &str = "net.ipv4.ip_forward";
 const ACCEPT_REDIRECTS: &str = "net.ipv4.conf.all.accept_redirects";
 
-/// What the firewall is to let through.
+/// The traffic that the firewall has to accept.
 #[derive(Debug)]
 pub(super) struct Firewall<'a> {
     pub(super) interface: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Firewall<'a> {
 }
 
 impl Firewall<'_> {
-    /// The steps for a firewall that would forget rules in its chains.
+    /// The steps for a firewall that would remove rules of others from its chains.
     pub(super) fn steps(&self) -> Vec<Step> {
         if is_ufw_active() {
             self.ufw()
@@ -68,12 +68,12 @@ impl Firewall<'_> {
     }
 }
 
-/// The settings of a host that forwards: those of IPv4, and of IPv6 if it has that. `uplinks` that get their IPv6 default
-/// route from router advertisements keep it.
+/// The settings of a host that forwards: those of IPv4, and of IPv6 if the host has it. `uplinks` that get their IPv6
+/// default route from router advertisements keep it.
 pub(super) fn forwarding(has_ipv6: bool, uplinks: &[String]) -> Vec<(String, String)> {
     let mut keys = vec![(FORWARDING.to_owned(), "1".to_owned())];
     if has_ipv6 {
-        // A router takes no default route from router advertisements, unless it is told to.
+        // A router takes no default route from router advertisements, unless it is configured to.
         let advertised = |device: &&String| read_sysctl(&accept_ra(device)).is_some_and(|value| value == "1");
         keys.extend(uplinks.iter().filter(advertised).map(|device| (accept_ra(device), "2".to_owned())));
         keys.push(("net.ipv6.conf.all.forwarding".to_owned(), "1".to_owned()));
@@ -81,7 +81,7 @@ pub(super) fn forwarding(has_ipv6: bool, uplinks: &[String]) -> Vec<(String, Str
     keys
 }
 
-/// The key of `/proc/sys` that says whether a device takes router advertisements. Its name may have dots.
+/// The key of `/proc/sys` that sets whether a device takes router advertisements. Its name may have dots.
 fn accept_ra(device: &str) -> String {
     format!("net/ipv6/conf/{device}/accept_ra")
 }
@@ -93,7 +93,7 @@ pub(super) fn sysctl_steps(interface: &str, keys: &[(String, String)]) -> Vec<St
     let file = NewFile::of_root(format!("/etc/sysctl.d/60-ropewalk-{interface}.conf"), 0o644, text);
     let folder = Step::Folder { path: "/etc/sysctl.d".into(), mode: 0o755, owner: None };
     let set = keys.iter().map(|(key, value)| Step::Sysctl { key: key.clone(), value: value.clone() });
-    // Linux sets it when forwarding changes (`inet_forward_change`), so it is set back after that.
+    // Linux sets it when forwarding changes (`inet_forward_change`), so it is restored after that.
     let redirects = keys.iter().any(|(key, _)| key == FORWARDING).then_some(ACCEPT_REDIRECTS);
     let redirects = redirects.and_then(|key| Some(Undo::Sysctl { key: key.to_owned(), value: read_sysctl(key)? }));
     [folder, Step::File(file)].into_iter().chain(redirects.map(Step::AtRemoval)).chain(set).collect()

@@ -1,4 +1,4 @@
-//! What this host has: uplinks, addresses, programs, users, the init system.
+//! The properties of this host: uplinks, addresses, programs, users, the init system.
 
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
@@ -16,7 +16,7 @@ pub(super) struct DeviceAddress {
     pub(super) network: IpNet,
 }
 
-/// The addresses of all devices that are up, but for loopback and link-local ones.
+/// The addresses of all devices that are up, without loopback and link-local ones.
 pub(super) fn addresses() -> Vec<DeviceAddress> {
     let entries = getifaddrs().into_iter().flatten();
     let up = entries.filter(|entry| {
@@ -38,7 +38,7 @@ pub(super) fn addresses() -> Vec<DeviceAddress> {
     .collect()
 }
 
-/// Whether hosts elsewhere can reach this address, as far as the address tells.
+/// Whether the address is of a kind that hosts elsewhere can reach.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -63,7 +63,7 @@ pub(super) fn program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).chain(system).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The output of a program; `None` if it is not there or fails.
+/// The output of a program; `None` if it does not exist or fails.
 pub(super) fn output(command: &[&str]) -> Option<String> {
     let mut process = Command::new(program(command[0])?);
     let output = process.args(&command[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -78,7 +78,7 @@ pub(super) fn is_openwrt() -> bool {
 /// Runs a command.
 ///
 /// # Errors
-/// What it printed, or why it did not start.
+/// The output of the command, or the reason why it did not start.
 pub(super) fn run(command: &[String]) -> Result<(), String> {
     let line = command.join(" ");
     let path = program(&command[0]).unwrap_or_else(|| PathBuf::from(&command[0]));
@@ -102,7 +102,7 @@ pub(super) fn run_with_input(command: &[&str], input: &str) -> Result<(), String
     let mut process = Command::new(path);
     process.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = process.spawn().map_err(to_error)?;
-    // A program that has failed reads no more; what it says of that is below.
+    // A program that has failed reads no more; its error is handled below.
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(to_error)?;
     if output.status.success() {
@@ -112,12 +112,12 @@ pub(super) fn run_with_input(command: &[&str], input: &str) -> Result<(), String
     Err(format!("`{line}`: {}", text.lines().next().unwrap_or("it fails").trim()))
 }
 
-/// The question `Go on?`, and whether the answer is yes.
+/// Asks `Continue?`, and returns whether the answer is yes.
 pub(super) fn confirm() -> bool {
-    ask("\nGo on? [y/N] ").is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+    ask("\nContinue? [y/N] ").is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// A question, and whether the answer is yes; `default` is that of an empty line.
+/// Asks a question, and returns whether the answer is yes; `default` is the answer of an empty line.
 pub(super) fn is_agreed(question: &str, default: bool) -> bool {
     let answer = ask(&format!("{question} [{}] ", if default { "Y/n" } else { "y/N" }));
     answer.is_ok_and(|answer| match answer.trim() {
@@ -126,10 +126,10 @@ pub(super) fn is_agreed(question: &str, default: bool) -> bool {
     })
 }
 
-/// The longest answer, bytes.
+/// The maximum length of an answer, bytes.
 const MAX_ANSWER_LEN: u64 = 8192;
 
-/// A line of standard input, which may be a secret. On a terminal it is asked for.
+/// A line of standard input, which may be a secret. On a terminal the user is asked for it.
 pub(super) fn ask(question: &str) -> io::Result<Zeroizing<String>> {
     if io::stdin().is_terminal() {
         let _ = write!(io::stderr(), "{question}");

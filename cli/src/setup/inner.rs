@@ -1,18 +1,17 @@
-//! The inner networks that a token may name: they get routes into the tunnel, so that one too many would take what is not
-//! the tunnel's.
+//! The inner networks that a token may name: they get routes into the tunnel, so a wrong one would capture other traffic.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The shortest prefixes of inner networks: 10.0.0.0/8 is the largest private network of IPv4; /32 is what a provider of
-/// IPv6 has.
+/// The shortest prefixes of inner networks: 10.0.0.0/8 is the largest private network of IPv4; /32 is the allocation of an
+/// IPv6 provider.
 const MIN_PREFIX_LEN: [u8; 2] = [8, 32];
 
-/// Checks the inner addresses of a token, with their networks. Where one overlaps a device's network, the plan says so
+/// Checks the inner addresses of a token, with their networks. If one overlaps a device's network, the plan says so
 /// (`client_uplinks`).
 ///
 /// # Errors
-/// The first that no inner network may have, and why.
+/// The first address that no inner network may have, and the reason.
 pub(super) fn check(addresses: &[IpNet]) -> Result<(), String> {
     addresses.iter().try_for_each(|network| match reason(*network) {
         Some(reason) => Err(format!(
@@ -28,7 +27,9 @@ fn reason(network: IpNet) -> Option<String> {
         return Some(format!("is too large (at least /{min_prefix_len})"));
     }
     if is_special([network.network(), network.addr(), network.broadcast()]) {
-        return Some("is of addresses that no network has: loopback, link-local, multicast or unspecified".into());
+        return Some(
+            "consists of addresses that no network has: loopback, link-local, multicast or unspecified".into(),
+        );
     }
     None
 }

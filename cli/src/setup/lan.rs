@@ -8,7 +8,7 @@ use daemon::control_plane::routed_devices;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// What `--lan` names, which keeps the networks behind this host out of the tunnel.
+/// The value of `--lan` that keeps the networks behind this host out of the tunnel.
 pub(super) const NONE: &str = "none";
 /// Devices of containers and virtual machines, whose programs translate by themselves.
 const CONTAINERS: [&str; 8] = ["docker", "veth", "virbr", "lxc", "lxdbr", "podman", "cni", "vmnet"];
@@ -44,7 +44,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether this host forwards already: it is a router.
+/// Whether this host already forwards packets, and so is a router.
 pub(super) fn is_router() -> bool {
     read_sysctl("net.ipv4.ip_forward").is_some_and(|value| value == "1")
 }
@@ -72,7 +72,7 @@ pub(super) fn named(text: &str) -> Result<Vec<Lan>, String> {
     Ok(networks)
 }
 
-/// The device of the route to a network behind another router, if that is no default route.
+/// The device of the route to a network behind another router, if that is not a default route.
 fn routed_by(network: IpNet) -> Option<String> {
     let family = if network.addr().is_ipv4() { "-4" } else { "-6" };
     let text = host::output(&["ip", family, "route", "show", "to", "match", &network.to_string()])?;
@@ -81,8 +81,8 @@ fn routed_by(network: IpNet) -> Option<String> {
     words.nth(1).map(str::to_owned)
 }
 
-/// What the kernel does with a packet of another host of this network, if it does not send it by `device`: where it goes, or
-/// that it goes nowhere, as forwarding or reverse path filtering say. `own` is this host's address there.
+/// What the kernel does with a packet of another host of this network, if it does not send it by `device`: it leaves by
+/// another device, or forwarding or reverse path filtering drops it. `own` is this host's address there.
 pub(crate) fn misrouted(lan: &Lan, own: IpAddr, to: IpAddr, device: &str) -> Option<String> {
     let family = if own.is_ipv4() { "-4" } else { "-6" };
     let from = lan.network.hosts().find(|host| *host != own)?.to_string();

@@ -1,14 +1,15 @@
 //! `setup`: a server, its clients, a client, and undoing either.
 //!
-//! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it; `access`: whose files
-//!   and folders are.
-//! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`, `choices`: those of a client; `lan`: what is
-//!   behind it.
-//! - `promises`: what holds while a tunnel is set up; `ruleset`: its nftables; `keep`: what holds it.
-//! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use;
+//! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it; `access`: owners of files
+//!   and folders.
+//! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`, `choices`: those of a client; `lan`: the
+//!   networks behind it.
+//! - `promises`: settings that hold while a tunnel is set up; `ruleset`: their nftables; `keep`: the process that keeps
+//!   them.
+//! - `token`, `qr`: all that a client needs, as one word; `clients`: the tokens' clients; `enrolment`: the use of a token;
 //!   `inner`: which networks a token may name.
-//! - `client_uplinks`: a client's uplinks; `trial`: what is taken over a remote login, and given back.
-//! - `host`: what this machine has; `probe`: what the new tunnel does.
+//! - `client_uplinks`: a client's uplinks; `trial`: traffic that is taken over a remote login, and given back.
+//! - `host`: properties of this machine; `probe`: a test of the new tunnel.
 
 mod access;
 mod choices;
@@ -56,7 +57,7 @@ pub(crate) enum SetupVerb {
     Server(SetupServer),
     /// Make this machine a client of the server that printed the token
     Client(SetupClient),
-    /// Keep what `setup client` has taken on trial
+    /// Keep the traffic that `setup client` has taken on trial
     Confirm {
         /// The tunnel's device
         #[arg(long, default_value = "rw0", value_parser = device_name)]
@@ -67,14 +68,14 @@ pub(crate) enum SetupVerb {
         /// The tunnel's device
         #[arg(long, default_value = "rw0", value_parser = device_name)]
         name: String,
-        /// Only show what would be undone
+        /// Only show the steps that would be undone
         #[arg(long)]
         dry_run: bool,
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
     },
-    /// Ends a trial when its time is over: not for people
+    /// Ends a trial when its time is over: not for users
     #[command(hide = true)]
     EndTrial {
         /// The tunnel's device
@@ -85,14 +86,14 @@ pub(crate) enum SetupVerb {
         /// The time, seconds
         seconds: u32,
     },
-    /// Deletes the rules in others' chains: for units of a set-up of 0.1.0
+    /// Deletes the rules in chains of other programs: for units of a set-up of version 0.1.0
     #[command(hide = true)]
     DeleteRules {
         /// The tunnel's device
         #[arg(value_parser = device_name)]
         name: String,
     },
-    /// Hold what a set-up promised of this host (nftables, forwarding, routes, resolvers): ropewalk-keep@ runs it
+    /// Keep the settings of a set-up on this host in place (nftables, forwarding, routes, resolvers): ropewalk-keep@ runs it
     #[command(hide = true)]
     Keep {
         /// The tunnel's device
@@ -109,29 +110,29 @@ pub(crate) struct SetupServer {
     /// The UDP port
     #[arg(long, default_value_t = daemon::config::DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// The inner network [default: 10.77.0.0/24, or the next that is free]
+    /// The inner network [default: 10.77.0.0/24, or the next free one]
     #[arg(long, value_name = "NETWORK")]
     subnet: Option<IpNet>,
-    /// A network of IPv6 that is routed to this machine: clients get addresses of it, without translation
+    /// An IPv6 network that is routed to this machine: clients get its addresses, without translation
     #[arg(long, value_name = "NETWORK")]
     prefix: Option<Ipv6Net>,
     /// A resolver for the clients [default: the one that runs here, or public ones]; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     dns: Vec<IpAddr>,
-    /// The name of the first client [default: client1]; afterwards, whose networks --lan names
+    /// The name of the first client [default: client1]; once the server is set up, the client that --lan refers to
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
     /// A network or address of this machine that clients may reach, or the network behind the client; may be repeated
     #[arg(long, value_name = "NETWORK", value_parser = promises::network)]
     lan: Vec<IpNet>,
-    /// Lead a port of this machine to a client or a host behind one, such as tcp:8080=192.168.50.10:80 or udp:5060=client1;
-    /// may be repeated
+    /// Forward a port of this machine to a client or a host behind one, such as tcp:8080=192.168.50.10:80 or
+    /// udp:5060=client1; may be repeated
     #[arg(long, value_name = "PORT=TARGET", value_parser = promises::forward)]
     forward: Vec<ForwardArgument>,
     /// Close a forwarded port, such as tcp:8080; may be repeated
     #[arg(long, value_name = "PORT", value_parser = forwarded_port)]
     remove_forward: Vec<(Protocol, u16)>,
-    /// Whether clients reach each other
+    /// Whether clients can reach each other
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     between_clients: Option<String>,
     /// How long a token is valid, hours
@@ -149,7 +150,7 @@ pub(crate) struct SetupServer {
     /// The tunnel's device
     #[arg(long, default_value = "rw0", value_parser = device_name)]
     name: String,
-    /// Only show what would be done
+    /// Only show the steps
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -159,8 +160,8 @@ pub(crate) struct SetupServer {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetupClient {
-    /// `-` asks for the token that `ropewalk setup server` printed, or reads it from standard input; a token here is shown to
-    /// all users by `ps`
+    /// `-` asks for the token that `ropewalk setup server` printed, or reads it from standard input; `ps` shows a token
+    /// given here to all users
     token: String,
     /// The networks that go through the tunnel [default: everything]
     #[arg(long, value_name = "NETWORK", num_args = 1.., value_delimiter = ',')]
@@ -169,26 +170,27 @@ pub(crate) struct SetupClient {
     /// those of a router]
     #[arg(long, value_name = "DEVICE|NETWORK", num_args = 1.., value_delimiter = ',')]
     lan: Vec<String>,
-    /// What does not use the tunnel: a network, a port (udp:5060), or a device whose packets bypass it; may be repeated
+    /// Traffic that does not use the tunnel: a network, a port (udp:5060), or a device whose packets bypass it; may be
+    /// repeated
     #[arg(long, value_name = "WHAT", num_args = 1.., value_delimiter = ',', value_parser = promises::bypass)]
     bypass: Vec<Bypass>,
-    /// Whether everything else is blocked when the tunnel is down or a route leads around it [default: yes, if everything
+    /// Whether everything else is blocked if the tunnel is down or a route bypasses it [default: yes, if everything
     /// goes through the tunnel]
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     exclusive: Option<String>,
-    /// Whether the private addresses of the uplinks' own networks are reached although the tunnel is exclusive
+    /// Whether the private addresses of the uplinks' own networks stay reachable while the tunnel is exclusive
     #[arg(long)]
     local_networks: bool,
-    /// Whether logins by SSH from the uplinks are answered although the tunnel is exclusive [default: yes]
+    /// Whether SSH logins from the uplinks are answered while the tunnel is exclusive [default: yes]
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     login: Option<String>,
     /// The tunnel's device
     #[arg(long, default_value = "rw0", value_parser = device_name)]
     name: String,
-    /// Only show what would be done
+    /// Only show the steps
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask; what that assumes over a remote login, the plan says
+    /// Do not ask; the plan says what this assumes over a remote login
     #[arg(long, short)]
     yes: bool,
     /// Give the traffic back after this time, unless `setup confirm` follows [default over a remote login: 180]
@@ -197,7 +199,7 @@ pub(crate) struct SetupClient {
 }
 
 impl SetupServer {
-    /// Whether it asks for something that a server may change.
+    /// Whether it asks for a change of an existing server.
     fn changes(&self) -> bool {
         let is_told = !self.lan.is_empty() || !self.forward.is_empty() || !self.remove_forward.is_empty();
         is_told || self.between_clients.is_some()
@@ -213,7 +215,7 @@ fn forwarded_port(text: &str) -> Result<(Protocol, u16), String> {
     promises::port(text).ok_or_else(|| "such as tcp:8080".to_owned())
 }
 
-/// Runs a verb.
+/// Runs a command.
 pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
     let is_dry_run = match verb {
         SetupVerb::Server(SetupServer { dry_run, .. })
@@ -225,7 +227,7 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         | SetupVerb::Keep { .. } => false,
     };
     if !is_dry_run && !nix::unistd::geteuid().is_root() {
-        return Err(Failure::Environment("a set-up needs root: sudo, or --dry-run to see what it would do".into()));
+        return Err(Failure::Environment("a set-up needs root: use sudo, or --dry-run to see its steps".into()));
     }
     match verb {
         SetupVerb::Server(arguments) => match arguments {
@@ -248,7 +250,7 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
     }
 }
 
-/// A device's name, which is a part of names of files.
+/// A device's name, which is part of file names.
 pub(crate) fn device_name(text: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if (1..=15).contains(&text.len()) && text.chars().all(is_allowed) && !text.starts_with('-') {
@@ -274,12 +276,12 @@ pub(crate) use keep::{examine, portal};
 pub(crate) use lan::misrouted;
 pub(crate) use promises::{Bypass, ClientPromises, Lan};
 
-/// Whether a set-up made this tunnel, as far as this user may know.
+/// Whether a set-up made this tunnel, if this user may know.
 pub(crate) fn is_set_up(interface: &str) -> bool {
     Record::read(interface).is_ok_and(|record| record.is_some_and(|record| record.is_complete))
 }
 
-/// What the set-up of a client promised; `None` of a server, and of a tunnel that no set-up made.
+/// The promises of a client's set-up; `None` for a server, and for a tunnel that no set-up made.
 pub(crate) fn client_promises(interface: &str) -> Option<ClientPromises> {
     let record = Record::read(interface).ok().flatten().filter(|record| record.is_complete)?;
     record.server.is_none().then_some(record.promises.client)
@@ -309,13 +311,13 @@ enum Go {
     No,
 }
 
-/// Shows a plan, asks, and carries its steps up to number `end` out.
+/// Shows a plan, asks, and carries out its steps up to number `end`.
 fn carry_out(plan: &Plan, end: usize, record: &mut Record, is_dry_run: bool, is_agreed: bool) -> Result<Go, Failure> {
     output::print(&plan.describe())?;
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() {
         return Err(Failure::Environment(format!(
-            "{}: there already, and not of a set-up: move it away, or --name another tunnel",
+            "{}: exists already, and not from a set-up: move it away, or --name another tunnel",
             conflicts.join(", ")
         )));
     }
@@ -337,7 +339,7 @@ fn is_confirmed(is_agreed: bool) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage("nothing is done without an answer: --yes gives it".into()));
+        return Err(Failure::Usage("nothing is done without an answer; --yes answers yes".into()));
     }
     Ok(host::confirm())
 }

@@ -20,21 +20,21 @@ use zeroize::Zeroizing;
 /// One step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// A system user without a login.
+    /// Add a system user without a login.
     User(String),
     /// A folder.
     Folder { path: PathBuf, mode: u32, owner: Option<String> },
-    /// A file that is not there yet.
+    /// A file that does not exist yet.
     File(NewFile),
-    /// Nothing now, and this at the end: for files of the daemon, and for what a later undoing leaves to be done.
+    /// No action now; this undo at the end. It is for files of the daemon, and for work that a later undo leaves.
     AtRemoval(Undo),
     /// A key of `/proc/sys`.
     Sysctl { key: String, value: String },
-    /// A command, and what undoes it.
+    /// A command, and its undo.
     Command { run: Vec<String>, undo: Option<Undo> },
     /// The daemon.
     Start(Service),
-    /// What holds the promises of the record.
+    /// The keeper of the promises in the record.
     Keep(Service),
     /// The networks beyond the inner ones, once the tunnel works.
     Traffic(Traffic),
@@ -47,9 +47,9 @@ pub(super) struct Traffic {
     /// The text with the inner networks alone.
     pub(super) before: String,
     pub(super) after: String,
-    /// The networks of the text after.
+    /// The networks of the new text.
     pub(super) allowed_ips: String,
-    /// Whether everything else is blocked then.
+    /// Whether everything else is blocked from then on.
     pub(super) is_exclusive: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct NewFile {
     pub(super) mode: u32,
     pub(super) owner: Option<String>,
     pub(super) text: Zeroizing<String>,
-    /// What is shown instead of a secret text.
+    /// The words shown instead of a secret text.
     pub(super) shown_as: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn words(line: &[&str]) -> Vec<String> {
 }
 
 impl Step {
-    /// The step, for people.
+    /// The step in words.
     fn describe(&self) -> String {
         match self {
             Self::User(name) => format!("  user     {name}: a system user without a login\n"),
@@ -119,7 +119,7 @@ impl Step {
         }
     }
 
-    /// What will undo it.
+    /// Its undo.
     fn undo(&self) -> Option<Undo> {
         match self {
             Self::User(name) => Some(Undo::Command(words(&["userdel", name]))),
@@ -199,7 +199,8 @@ pub(super) fn replace_text(path: &Path, text: &str) -> Result<(), String> {
     replace().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
-/// Writes a file beside its name, and links it there: it is whole or missing, and never replaces another one.
+/// Writes a temporary file next to its final name, and links it there: the file is whole or missing, and never replaces
+/// another one.
 fn write_new(file: &NewFile) -> io::Result<Result<(), String>> {
     let (folder, name) = Folder::of_file(&file.path)?;
     let mut new_name = name.clone();
@@ -222,22 +223,22 @@ pub(super) fn user_exists(name: &str) -> bool {
 /// Steps in their order.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// What is set up, in a sentence or two.
+    /// A description in a sentence or two.
     pub(super) title: String,
     pub(super) steps: Vec<Step>,
-    /// What people should know before they agree.
+    /// Notes for the user before the confirmation.
     pub(super) notes: Vec<String>,
 }
 
 impl Plan {
-    /// The plan, for people.
+    /// The plan in words.
     pub(super) fn describe(&self) -> String {
         let steps: String = self.steps.iter().filter(|step| !step.is_done()).map(Step::describe).collect();
         let notes: String = self.notes.iter().map(|note| format!("\nNote: {note}\n")).collect();
         format!("{}\n\n{steps}{notes}", self.title)
     }
 
-    /// The files that are there already, and would have to be replaced.
+    /// The existing files that would have to be replaced.
     pub(super) fn conflicts(&self) -> Vec<String> {
         let files = self.steps.iter().filter_map(|step| match step {
             Step::File(NewFile { path, .. }) | Step::AtRemoval(Undo::File(path)) => Some(path),
@@ -249,7 +250,7 @@ impl Plan {
     /// Makes the steps of a range, each noted in `record` before it is made.
     ///
     /// # Errors
-    /// The first that fails, in words; those before it are made, and noted.
+    /// The first step that fails, in words; the steps before it are made and noted.
     pub(super) fn carry_out(&self, range: impl RangeBounds<usize>, record: &mut Record) -> Result<(), String> {
         let steps = &self.steps[(range.start_bound().cloned(), range.end_bound().cloned())];
         for step in steps.iter().filter(|step| !step.is_done()) {

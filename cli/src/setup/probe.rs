@@ -1,4 +1,4 @@
-//! What a new client finds: each path in both directions, its round-trip time and MTU, and the tunnel as a whole.
+//! Tests a new client: each path in both directions, its RTT and MTU, and the tunnel as a whole.
 
 use super::config_file;
 use super::service::wait;
@@ -38,13 +38,13 @@ pub(super) fn report(name: &str, token: &Token, expected: usize) -> Result<(), F
         )),
         None => Err(Failure::Environment(format!(
             "the server does not answer through the tunnel: the traffic of this machine goes as before.{}\n  help: the same \
-             command tries again, and `ropewalk setup remove` undoes what it has done; `ropewalk show {name}` tells more",
+             command tries again, and `ropewalk setup remove` undoes what it has done; `ropewalk show {name}` shows more",
             causes(&paths)
         ))),
     }
 }
 
-/// Why paths do not work, a line for each.
+/// The reasons why paths do not work, one per line.
 fn causes(paths: &[PathStatus]) -> String {
     let causes = paths.iter().filter_map(|path| Some((&path.name, path.cause.as_ref()?)));
     causes.map(|(name, cause)| format!("\n  {name}: {} ({})", cause.text, cause.remedy)).collect()
@@ -62,7 +62,7 @@ fn through_tunnel(token: &Token) -> Option<Duration> {
     TcpStream::connect_timeout(&server, TIMEOUT).ok().map(|_| start.elapsed())
 }
 
-/// One line for each path.
+/// One line per path.
 fn table(paths: &[PathStatus]) -> String {
     let cells = |path: &PathStatus| {
         let both = if path.state == PathState::Up { "both directions" } else { "no answer" };
@@ -81,7 +81,7 @@ fn table(paths: &[PathStatus]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Which uplinks are backups because they are metered, and what changes that.
+/// Notes which uplinks are backups because they are metered, and how to change that.
 fn backups(name: &str, paths: &[PathStatus]) -> String {
     let line = |path: &PathStatus| {
         let device = path.interface.as_deref().unwrap_or(&path.name);

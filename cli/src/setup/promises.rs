@@ -1,5 +1,5 @@
-//! What a set-up promises of its host besides the daemon: kernel settings, nftables, routes that bypass the tunnel, names.
-//! `keep` holds it while the tunnel is set up.
+//! The settings that a set-up promises on its host in addition to the daemon: kernel settings, nftables, routes that bypass
+//! the tunnel, names. `keep` keeps them in place while the tunnel is set up.
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct Promises {
     /// Keys of `/proc/sys` with their values.
     pub(super) sysctls: Vec<(String, String)>,
-    /// What a server does for its clients.
+    /// The services of a server for its clients.
     pub(super) server: Option<ServerPromises>,
-    /// What a client does for itself and the networks behind it.
+    /// The services of a client for itself and the networks behind it.
     pub(super) client: ClientPromises,
 }
 
-/// What a server does for its clients.
+/// The services of a server for its clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ServerPromises {
     /// The tunnel's UDP port.
@@ -29,7 +29,7 @@ pub(super) struct ServerPromises {
     pub(super) routed: Vec<IpNet>,
     /// Networks and addresses of the server that clients reach.
     pub(super) open: Vec<IpNet>,
-    /// The inner addresses and the networks of clients whose networks were named at the server: they reach each other.
+    /// The inner addresses and the networks of clients whose networks were named at the server: these reach each other.
     pub(super) sites: BTreeMap<String, Vec<IpNet>>,
     /// Whether all clients reach each other.
     pub(super) between_clients: bool,
@@ -39,7 +39,7 @@ pub(super) struct ServerPromises {
     pub(super) dns: Vec<IpAddr>,
 }
 
-/// What a client does for itself and the networks behind it.
+/// The services of a client for itself and the networks behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientPromises {
     /// The networks behind it.
@@ -50,13 +50,13 @@ pub(crate) struct ClientPromises {
     pub(crate) dns: Vec<IpAddr>,
     /// The server's inner addresses.
     pub(crate) server: Vec<IpAddr>,
-    /// Whether the set-up made it exclusive: for when the configuration, which decides, cannot be read.
+    /// Whether the set-up made it exclusive. The configuration decides; this is used if it cannot be read.
     pub(crate) is_exclusive: bool,
-    /// The TCP port of remote logins, which are answered by the uplinks although the tunnel is exclusive.
+    /// The TCP port of remote logins, which are answered through the uplinks while the tunnel is exclusive.
     pub(crate) login: Option<u16>,
-    /// Whether the private addresses of the uplinks' networks are reached although the tunnel is exclusive.
+    /// Whether the private addresses of the uplinks' networks stay reachable while the tunnel is exclusive.
     pub(crate) local_networks: bool,
-    /// What does not use the tunnel.
+    /// Traffic that does not use the tunnel.
     pub(crate) bypass: Vec<Bypass>,
 }
 
@@ -154,15 +154,15 @@ pub(super) fn port(text: &str) -> Option<(Protocol, u16)> {
     Some((Protocol::parse(protocol)?, port))
 }
 
-/// What does not use the tunnel.
+/// Traffic that does not use the tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Bypass {
-    /// Destinations.
+    /// Packets to these destinations.
     Network(IpNet),
-    /// A port of destinations.
+    /// Packets to this destination port.
     Port(Protocol, u16),
-    /// What comes in by a device.
+    /// Packets that arrive by this device.
     Device(String),
 }
 
@@ -188,7 +188,7 @@ pub(super) fn bypass(text: &str) -> Result<Bypass, String> {
     super::device_name(text).map(Bypass::Device).map_err(|_| help.to_owned())
 }
 
-/// Reads a network, or an address as the network of it alone.
+/// Reads a network, or an address as a network with this address alone.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     network.map(|network| network.trunc()).map_err(|_| "a network such as 192.168.50.0/24".to_owned())

@@ -1,4 +1,4 @@
-//! A text as a QR code for terminals: two modules a character, by half blocks.
+//! A text as a QR code for terminals: two modules per character, by half blocks.
 
 use qrcode::{Color, EcLevel, QrCode};
 

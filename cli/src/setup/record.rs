@@ -1,7 +1,7 @@
-//! What a set-up has done, and how to undo it: `/var/lib/ropewalk-setup/NAME.json`.
+//! The steps that a set-up has made, and how to undo them: `/var/lib/ropewalk-setup/NAME.json`.
 //!
-//! Each step is written down before it is made, so that one that was interrupted is undone too. The folder is root's alone:
-//! what it holds is carried out as root, and the daemon's user must not be able to write it.
+//! Each step is recorded before it is made, so that an interrupted step is undone too. Only root may use the folder: its
+//! contents are carried out as root, and the daemon's user must not be able to write it.
 
 use super::access::{access, owner_name, set_access};
 use super::host;
@@ -32,17 +32,17 @@ pub(super) struct Record {
     pub(super) interface: String,
     /// Whether all steps were made.
     pub(super) is_complete: bool,
-    /// What a server tells its clients.
+    /// The data that a server puts into its clients' tokens.
     pub(super) server: Option<ServerRecord>,
     /// The enrolment of a client.
     pub(super) client: Option<ClientRecord>,
-    /// What was taken and is not confirmed.
+    /// Traffic that was taken and is not confirmed.
     #[serde(default)]
     pub(super) trial: Option<TrialRecord>,
-    /// What `setup keep` holds.
+    /// The promises that `setup keep` keeps.
     #[serde(default)]
     pub(super) promises: Promises,
-    /// What undoes the steps, in their order.
+    /// The undo of each step, in order.
     pub(super) undo: Vec<Undo>,
 }
 
@@ -51,15 +51,15 @@ pub(super) struct Record {
 pub(super) struct TrialRecord {
     /// The process of the set-up; 0 once the traffic was given back.
     pub(super) process: u32,
-    /// The number of steps before those that took it.
+    /// The number of steps before those that took the traffic.
     pub(super) undo_from: usize,
     /// The configuration.
     pub(super) config: PathBuf,
-    /// Its text once the traffic is to stay in the tunnel.
+    /// Its text if the traffic stays in the tunnel.
     pub(super) after: String,
 }
 
-/// What a server tells its clients in tokens.
+/// The data that a server puts into its clients' tokens.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ServerRecord {
     pub(super) endpoints: Vec<String>,
@@ -70,19 +70,19 @@ pub(super) struct ServerRecord {
 /// The enrolment of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ClientRecord {
-    /// The public half of the token's one-time key: which token it was.
+    /// The public half of the token's one-time key, which identifies the token.
     pub(super) token: String,
-    /// The client's own private key, which the server may have taken already when the set-up is interrupted.
+    /// The client's own private key, which the server may already have accepted when the set-up is interrupted.
     pub(super) private_key: String,
-    /// The preshared key that it has made for itself.
+    /// The preshared key that the client has made itself.
     #[serde(default)]
     pub(super) preshared_key: Option<String>,
-    /// The networks behind this host that the server has taken.
+    /// The networks behind this host that the server has accepted.
     #[serde(default)]
     pub(super) taken: Vec<IpNet>,
 }
 
-/// What undoes a step.
+/// The undo of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Undo {
@@ -92,19 +92,19 @@ pub(super) enum Undo {
     DaemonFile(PathBuf),
     /// Removes a folder, if it is empty.
     Folder(PathBuf),
-    /// Gives a folder its permissions and its owner before, user and group.
+    /// Restores the earlier permissions and owner of a folder, user and group.
     FolderAccess { path: PathBuf, mode: u32, owner: (u32, u32) },
-    /// Sets a key of `/proc/sys` to the value before.
+    /// Restores the earlier value of a key of `/proc/sys`.
     Sysctl { key: String, value: String },
     /// Runs a command.
     Command(Vec<String>),
     /// Deletes the nftables rules with this comment.
     Rules(String),
-    /// Gives a configuration the text before, and reloads it.
+    /// Restores the earlier text of a configuration, and reloads it.
     Traffic { config: PathBuf, text: String },
-    /// Stops the daemon, and its start at boot.
+    /// Stops the daemon, and disables its start at boot.
     Service(Service),
-    /// Stops the keeper, and takes back what it has put in place.
+    /// Stops the keeper, and removes the settings that it has put in place.
     Keep(Service),
 }
 
@@ -112,7 +112,7 @@ impl Record {
     /// The record of a tunnel, if there is one.
     ///
     /// # Errors
-    /// It cannot be read, or others than root could have written it.
+    /// It cannot be read, or users other than root could have written it.
     pub(super) fn read(interface: &str) -> Result<Option<Self>, String> {
         let path = path(interface);
         let text = match fs::read_to_string(&path) {
@@ -122,7 +122,10 @@ impl Record {
         for name in [folder(), &path] {
             let metadata = fs::symlink_metadata(name).map_err(|error| format!("{}: {error}", name.display()))?;
             if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 || metadata.is_symlink() {
-                return Err(format!("{} could have been written by others than root: it is not used", name.display()));
+                return Err(format!(
+                    "{} could have been written by users other than root: it is not used",
+                    name.display()
+                ));
             }
         }
         serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display()))
@@ -156,17 +159,17 @@ impl Record {
         Ok(())
     }
 
-    /// Whether `setup keep` holds what it promises: set-ups of 0.1.0 had none.
+    /// Whether `setup keep` keeps its promises: set-ups of version 0.1.0 had none.
     pub(super) fn is_kept(&self) -> bool {
         self.undo.iter().any(|undo| matches!(undo, Undo::Keep(_)))
     }
 
-    /// Undoes all steps, the last one first. A step that cannot be undone is reported, and the others are.
+    /// Undoes all steps, the last one first. A step that cannot be undone is reported, and the others are still undone.
     pub(super) fn undo(&self) -> Vec<String> {
         let ends_daemon = self.undo.iter().any(|undo| matches!(undo, Undo::Service(_)));
         let mut failures = Vec::new();
         for undo in self.undo.iter().rev() {
-            // A daemon that is stopped next need not take the text before; other changes of the file may need a restart.
+            // A daemon that is stopped next need not read the earlier text; other changes of the file may need a restart.
             let is_moot = ends_daemon && matches!(undo, Undo::Traffic { .. });
             // The interrupted step may not have been made.
             if let Err(error) = undo.carry_out(&self.interface)
@@ -206,7 +209,7 @@ impl Undo {
             Self::Traffic { config, text } => give_traffic_back(interface, config, text),
             Self::Service(service) => service.stop(interface),
             Self::Keep(service) => {
-                // A purge may have removed the unit before.
+                // A purge may already have removed the unit.
                 let stopped = service.stop_keeper(interface);
                 keep::release(interface).and(stopped)
             }
@@ -227,12 +230,12 @@ impl std::fmt::Display for Undo {
             Self::Rules(comment) => write!(f, "nftables delete the rules with the comment \"{comment}\""),
             Self::Traffic { config, .. } => write!(f, "reload   {} with its inner networks alone", config.display()),
             Self::Service(service) => write!(f, "stop     {}", service.stop_description()),
-            Self::Keep(_) => f.write_str("stop     what keeps nftables, routes and resolvers, and take these back"),
+            Self::Keep(_) => f.write_str("stop     the keeper of nftables, routes and resolvers, and remove these"),
         }
     }
 }
 
-/// The daemon may be down, and its configuration gone.
+/// The daemon may be down, and its configuration may be missing.
 fn give_traffic_back(interface: &str, config: &Path, text: &str) -> Result<(), String> {
     if !config.exists() {
         return Ok(());

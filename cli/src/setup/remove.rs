@@ -7,10 +7,10 @@ use crate::{Failure, output};
 pub(super) fn remove(name: &str, is_dry_run: bool, is_agreed: bool) -> Result<(), Failure> {
     let record = Record::read(name).map_err(environment)?;
     let Some(record) = record else {
-        return Err(Failure::Environment(format!("no {name} was set up here: --name names another tunnel")));
+        return Err(Failure::Environment(format!("no tunnel {name} was set up here: --name names another one")));
     };
     let lines: String = record.undo.iter().rev().map(|undo| format!("  {undo}\n")).collect();
-    output::print(&format!("What the set-up of {name} did is undone:\n\n{lines}"))?;
+    output::print(&format!("The set-up of {name} is undone:\n\n{lines}"))?;
     if is_dry_run || !is_confirmed(is_agreed)? {
         return Ok(());
     }
@@ -19,5 +19,5 @@ pub(super) fn remove(name: &str, is_dry_run: bool, is_agreed: bool) -> Result<()
     if failures.is_empty() {
         return output::print(&format!("\n{name}: removed\n"));
     }
-    Err(Failure::Environment(format!("removed but for this:\n  {}", failures.join("\n  "))))
+    Err(Failure::Environment(format!("removed, except:\n  {}", failures.join("\n  "))))
 }

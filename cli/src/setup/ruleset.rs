@@ -1,9 +1,10 @@
 //! The nftables tables of a tunnel, as text for `nft -f -`.
 //!
-//! Protocols are numbers: nft looks names of them up in `/etc/protocols`, which small systems do not have.
+//! Protocols are numbers: nft looks up their names in `/etc/protocols`, which small systems do not have.
 //!
-//! - `ropewalk_NAME`: translation, port forwards, and what passes between the tunnel and this host's networks.
-//! - `ropewalk_NAME_only`: with `exclusive`, what may leave this host by anything but the tunnel. It stays without a daemon.
+//! - `ropewalk_NAME`: translation, port forwards, and rules for traffic between the tunnel and this host's networks.
+//! - `ropewalk_NAME_only`: with `exclusive`, the traffic that may leave this host outside the tunnel. It stays in place
+//!   without a daemon.
 
 use super::promises::{Bypass, ClientPromises, Forward, Lan, Promises, ServerPromises};
 use daemon::control_plane::ENROLMENT_PORT;
@@ -12,9 +13,10 @@ use daemon::speed_test::PORT as SPEED_TEST_PORT;
 use ipnet::IpNet;
 use std::fmt::Write as _;
 
-/// What no client reaches, whatever the options: link-local addresses, where clouds serve credentials to their hosts.
+/// Addresses that no client reaches, whatever the options: link-local ones, at which clouds serve credentials to their
+/// hosts.
 const NEVER: [&str; 3] = ["169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"];
-/// Addresses that are not of the internet: private, shared (RFC 6598), loopback, unique local.
+/// Addresses that are not on the Internet: private, shared (RFC 6598), loopback, unique local.
 const PRIVATE: [&str; 6] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "fc00::/7"];
 /// Refuses with an ICMP error, so that programs do not wait.
@@ -23,18 +25,18 @@ const REFUSE: &str = "reject with icmpx type admin-prohibited";
 /// The text of a tunnel's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tables {
-    /// The table's name and its text, which makes it new each time, in one transaction.
+    /// The table's name and its text, which replaces the table in one transaction.
     pub(super) tables: Vec<(String, String)>,
 }
 
-/// What the tables depend on besides the promises.
+/// Further inputs of the tables, in addition to the promises.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Surroundings {
     /// Whether the tunnel is exclusive.
     pub(super) is_exclusive: bool,
-    /// The numeric id of the daemon's user, which looks the endpoint's name up.
+    /// The numeric id of the daemon's user, which looks up the endpoint's name.
     pub(super) daemon_user: u32,
-    /// Networks of this host's devices, but for the tunnel's and those of a server's uplinks.
+    /// Networks of this host's devices, without the tunnel's and those of a server's uplinks.
     pub(super) networks: Vec<IpNet>,
 }
 
@@ -70,7 +72,7 @@ pub(super) fn tables(interface: &str, promises: &Promises, surroundings: &Surrou
     Tables { tables: tables.into_iter().map(whole).collect() }
 }
 
-/// A chain with its rules, one a line.
+/// A chain with its rules, one per line.
 fn chain(name: &str, hook: Option<&str>, rules: &[String]) -> String {
     let hook = hook.map_or_else(String::new, |hook| format!("        {hook};\n"));
     let rules: String = rules.iter().map(|rule| format!("        {rule}\n")).collect();
@@ -130,7 +132,7 @@ fn translation(device: &str, forward: &Forward) -> String {
     )
 }
 
-/// What comes from clients: the internet, what the server opens, and other sites.
+/// Rules for traffic from clients: to the Internet, to addresses that the server opens, and to other sites.
 fn from_clients(device: &str, server: &ServerPromises, networks: &[IpNet]) -> Vec<String> {
     let mut rules = of_networks("daddr", &parsed(&NEVER), REFUSE);
     rules.extend(of_networks("daddr", &server.open, "accept"));
@@ -154,7 +156,8 @@ fn from_clients(device: &str, server: &ServerPromises, networks: &[IpNet]) -> Ve
     rules
 }
 
-/// What comes from outside to clients: only to addresses that are routed here, and from what the server opens.
+/// Rules for traffic from outside to clients: only to addresses that are routed here, and from networks that the server
+/// opens.
 fn to_clients(server: &ServerPromises) -> Vec<String> {
     let mut rules = of_networks("daddr", &server.routed, "accept");
     rules.extend(of_networks("saddr", &server.open, "accept"));
@@ -162,7 +165,7 @@ fn to_clients(server: &ServerPromises) -> Vec<String> {
     rules
 }
 
-/// What clients reach of the server itself: enrolment and speed tests, its resolver, and what it opens.
+/// The services of the server itself that clients reach: enrolment and speed tests, its resolver, and opened addresses.
 fn input(device: &str, server: &ServerPromises) -> Vec<String> {
     let mut rules = vec![
         format!("iifname != \"{device}\" accept"),
@@ -190,7 +193,7 @@ fn client_chains(device: &str, client: &ClientPromises) -> String {
     let mut rules =
         of_networks("saddr", &networks(|lan| lan.is_translated), &format!("oifname \"{device}\" masquerade"));
     if !client.bypass.is_empty() {
-        // What bypasses the tunnel leaves by an uplink, whose network does not know the one behind this host.
+        // Traffic that bypasses the tunnel leaves by an uplink, whose network has no route to the one behind this host.
         let devices: Vec<_> = client.lans.iter().map(|lan| format!("\"{}\"", lan.device)).collect();
         let verdict = format!("oifname != {{ \"{device}\", {} }} masquerade", devices.join(", "));
         rules.extend(of_networks("saddr", &networks(|_| true), &verdict));
@@ -205,7 +208,7 @@ fn client_chains(device: &str, client: &ClientPromises) -> String {
     text + &chain("forward", Some("type filter hook forward priority filter"), &rules)
 }
 
-/// The chains of an exclusive tunnel. What passes: the tunnel, the daemon's own datagrams by their mark, DHCP, neighbour
+/// The chains of an exclusive tunnel. They accept the tunnel, the daemon's own datagrams by their mark, DHCP, neighbour
 /// discovery, the look-up of the endpoint's name by the daemon's user, and what the set-up was told.
 fn exclusive_chains(device: &str, client: &ClientPromises, daemon_user: u32) -> String {
     let mut rules = vec![
@@ -231,7 +234,7 @@ fn exclusive_chains(device: &str, client: &ClientPromises, daemon_user: u32) -> 
     }
     both.extend(client.bypass.iter().filter_map(passing));
     rules.extend(both.iter().cloned());
-    // Answers of this host's DHCP server and its announcements to the networks behind it.
+    // Answers of this host's DHCP server, and its router advertisements to the networks behind it.
     for Lan { device, .. } in &client.lans {
         rules.push(format!("oifname \"{device}\" udp sport 67 udp dport 68 accept"));
         rules.push(format!("oifname \"{device}\" icmpv6 type nd-router-advert accept"));
@@ -252,7 +255,8 @@ fn exclusive_chains(device: &str, client: &ClientPromises, daemon_user: u32) -> 
     text + &chain("forward", Some("type filter hook forward priority filter"), &rules)
 }
 
-/// The rule that lets out what bypasses the tunnel; what comes in by a device is not sent by this host.
+/// The rule that accepts outgoing traffic that bypasses the tunnel. Packets that arrive by a device are not sent by this
+/// host.
 fn passing(bypass: &Bypass) -> Option<String> {
     match bypass {
         Bypass::Network(network) => of_networks("daddr", &[*network], "accept").pop(),
@@ -261,7 +265,7 @@ fn passing(bypass: &Bypass) -> Option<String> {
     }
 }
 
-/// The rules that others' chains need, which drop by default: a packet passes only if every chain accepts it.
+/// The rules that chains of other programs need if they drop by default: a packet passes only if every chain accepts it.
 pub(super) fn accepting_rules(interface: &str, promises: &Promises, hook: &str) -> Vec<String> {
     let mut rules = Vec::new();
     match (hook, &promises.server) {
@@ -283,7 +287,7 @@ pub(super) fn accepting_rules(interface: &str, promises: &Promises, hook: &str) 
     rules
 }
 
-/// The tables, for people.
+/// The tables in words.
 impl std::fmt::Display for Tables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut text = String::new();

@@ -18,16 +18,16 @@ use ipnet::{IpNet, Ipv6Net};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The inner network, if no other one of the host overlaps it; otherwise the next by its second number.
+/// The inner network, if no other network of the host overlaps it; otherwise its second number is increased.
 const DEFAULT_NETWORK: [u8; 4] = [10, 77, 0, 0];
 
-/// What the server will be.
+/// The properties of the new server.
 struct Design {
     endpoints: Vec<String>,
     port: u16,
     /// The inner networks, with the server's address in each.
     networks: Vec<IpNet>,
-    /// Those of them that are routed here: their packets keep their addresses.
+    /// The inner networks that are routed here: their packets keep their addresses.
     routed: Vec<IpNet>,
     uplinks: Vec<String>,
     dns: Dns,
@@ -43,7 +43,7 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
             )));
         }
         Some(record) if !arguments.dry_run => {
-            output::warn("note: an earlier set-up was interrupted; what it had done is undone first");
+            output::warn("note: an earlier set-up was interrupted; its steps are undone first");
             record.undo();
             Record::remove(name).map_err(environment)?;
         }
@@ -77,8 +77,8 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
     server.add(client, arguments.token_hours, &behind)
 }
 
-/// The networks of `--lan` that this machine has, or that a route other than a default one leads to, and the others: those
-/// are behind the client.
+/// Divides the networks of `--lan` into those that this machine has, or to which a route other than a default route leads,
+/// and the others, which are behind the client.
 pub(super) fn own_and_behind(lans: &[IpNet]) -> (Vec<IpNet>, Vec<IpNet>) {
     lans.iter().partition(|lan| super::lan::named(&lan.to_string()).is_ok())
 }
@@ -168,7 +168,9 @@ fn given(arguments: &SetupServer) -> Result<Vec<String>, Failure> {
 
 fn checked_network(network: IpNet, longest: u8, option: &str) -> Result<IpNet, Failure> {
     if network.prefix_len() > longest {
-        return Err(Failure::Usage(format!("{option} {network} has no room for clients: at most /{longest}")));
+        return Err(Failure::Usage(format!(
+            "{option} {network} has no room for clients: the longest prefix is /{longest}"
+        )));
     }
     match overlapping(network) {
         Some(other) => Err(Failure::Usage(format!("{option} {network} overlaps {other}, which this machine has"))),
@@ -190,7 +192,7 @@ fn free_network() -> Result<IpNet, Failure> {
     candidates.next().ok_or_else(|| Failure::Usage("--subnet names the inner network: 10.0.0.0/8 is in use".into()))
 }
 
-/// A unique local network of random digits (RFC 4193, section 3.2.2).
+/// A random unique local network (RFC 4193, section 3.2.2).
 fn unique_local_network() -> IpNet {
     let mut random = [0; 8];
     seal::Entropy::fill(&mut seal::SystemEntropy, &mut random);
@@ -242,7 +244,7 @@ fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpN
         dns.description
     );
     let mut plan = Plan { title, steps, notes: vec![reach(open, client, behind)] };
-    plan.notes.push(format!("while the tunnel is set up, this is kept in nftables:\n\n{tables}"));
+    plan.notes.push(format!("while the tunnel is set up, these tables are kept in nftables:\n\n{tables}"));
     plan.add_dns(dns, service);
     if !has_ipv6 {
         plan.notes.push("this machine has no IPv6 to offer, so that clients' IPv6 does not use the tunnel".into());
@@ -250,7 +252,7 @@ fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpN
     plan
 }
 
-/// What clients reach, in a sentence or two.
+/// The networks that clients reach, in a sentence or two.
 fn reach(open: &[IpNet], client: &str, behind: &[IpNet]) -> String {
     let list = |networks: &[IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut text = "clients reach the Internet".to_owned();
@@ -266,7 +268,7 @@ fn reach(open: &[IpNet], client: &str, behind: &[IpNet]) -> String {
 }
 
 impl Plan {
-    /// The resolver's configuration, the start, and what needs the device.
+    /// The resolver's configuration, the start, and the steps that need the device.
     fn add_dns(&mut self, dns: &Dns, service: Service) {
         self.steps.extend(dns.before.iter().cloned());
         self.steps.push(Step::Start(service));

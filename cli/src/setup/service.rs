@@ -1,4 +1,4 @@
-//! How the daemon is started and kept running: by systemd, by OpenWrt's procd, or else in the background by the set-up.
+//! Starts the daemon and keeps it running: by systemd, by OpenWrt's procd, or else in the background by the set-up.
 
 use super::host;
 use super::keep;
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The unit, for machines to which the program came without its package.
+/// The unit, for machines without the program's package.
 const UNIT: &str = include_str!("../../../packaging/ropewalk@.service");
 /// The unit of `setup keep`.
 const KEEP_UNIT: &str = include_str!("../../../packaging/ropewalk-keep@.service");
-/// Folders of units that packages bring.
+/// Folders of units that packages install.
 const UNIT_FOLDERS: [&str; 4] =
     ["/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
 /// The time for the daemon to start or to end.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What starts the daemon.
+/// The service manager of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Service {
@@ -32,7 +32,7 @@ pub(super) enum Service {
     Systemd(String),
     /// The script `/etc/init.d/ropewalk-NAME`.
     Procd(String),
-    /// A process in the background, which nothing starts at boot.
+    /// A process in the background, which is not started at boot.
     Background {
         /// The program.
         program: PathBuf,
@@ -44,7 +44,7 @@ pub(super) enum Service {
 }
 
 impl Service {
-    /// What this machine has: `/run/systemd/system` is there under systemd (sd_booted(3)).
+    /// The service manager of this machine: `/run/systemd/system` exists under systemd (sd_booted(3)).
     pub(super) fn detect(name: &str, config: &Path) -> Self {
         if Path::new("/run/systemd/system").is_dir() {
             Self::Systemd(format!("ropewalk@{name}"))
@@ -96,7 +96,7 @@ impl Service {
     /// Starts the daemon, and waits until it answers.
     ///
     /// # Errors
-    /// It does not start; the text says where its log is.
+    /// It does not start; the error says where its log is.
     pub(super) fn start(&self, interface: &str) -> Result<(), String> {
         let log = match self {
             Self::Systemd(unit) => {
@@ -131,7 +131,7 @@ impl Service {
         }
     }
 
-    /// Starts what holds the promises of the record, and waits until it has looked.
+    /// Starts the keeper of the promises in the record, and waits until it has examined the host.
     ///
     /// # Errors
     /// It does not start.
@@ -154,7 +154,7 @@ impl Service {
         }
         if wait(|| keep::is_running(interface)) {
             keep::look(interface);
-            // The tunnel starts all the same.
+            // The tunnel starts anyway.
             let faults = keep::examine(interface)?;
             faults
                 .iter()
@@ -164,10 +164,10 @@ impl Service {
         Err(format!("`ropewalk setup keep {interface}` does not start"))
     }
 
-    /// Stops the keeper, and its start at boot.
+    /// Stops the keeper, and disables its start at boot.
     ///
     /// # Errors
-    /// That of systemd.
+    /// An error of systemd.
     pub(super) fn stop_keeper(&self, interface: &str) -> Result<(), String> {
         match self {
             Self::Systemd(unit) => host::run(&words(&["systemctl", "disable", "--now", &keeper_unit(unit)])),
@@ -202,12 +202,12 @@ impl Service {
     }
 }
 
-/// The program that this is.
+/// The path of this program.
 pub(super) fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ropewalk"))
 }
 
-/// Waits for a condition; whether it became true.
+/// Waits for a condition. Returns whether it became true.
 pub(super) fn wait(mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
@@ -234,7 +234,7 @@ fn open_log(log: &Path) -> Result<File, String> {
     open.map_err(|error| format!("{}: {error}", log.display()))
 }
 
-/// The units that no package has brought.
+/// The units that no package has installed.
 fn systemd_steps() -> Vec<Step> {
     let reload = words(&["systemctl", "daemon-reload"]);
     let mut steps = vec![Step::AtRemoval(Undo::Command(reload.clone()))];
@@ -248,7 +248,7 @@ fn systemd_steps() -> Vec<Step> {
     steps
 }
 
-/// The folder of the history on OpenWrt, in memory: it is written every minute, which wears flash out.
+/// The folder of the history on OpenWrt, in memory: it is written every minute, which would wear out flash.
 pub(super) const OPENWRT_STATE: &str = "/tmp/ropewalk";
 
 /// OpenWrt's script (its guide "procd init scripts"): the keeper, which begins with the block of an exclusive tunnel, and

@@ -11,14 +11,14 @@ use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use zeroize::Zeroizing;
 
-/// What a token begins with: the version of its form.
+/// The prefix of a token, with the version of its format.
 const PREFIX: &str = "rw1-";
-/// The longest token that is read, characters.
+/// The maximum length of a token, characters.
 const MAX_LEN: usize = 4096;
-/// The most entries of a list.
+/// The maximum number of entries in a list.
 const MAX_ENTRIES: usize = 16;
 
-/// What a token carries.
+/// The contents of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     /// The end of its validity, Unix time in seconds.
@@ -27,7 +27,7 @@ pub(super) struct Token {
     pub(super) port: u16,
     /// The one-time key of the client.
     pub(super) private_key: PrivateKey,
-    /// The secret shared beside the keys.
+    /// The secret shared in addition to the keys.
     pub(super) preshared_key: PresharedKey,
     /// The server's public key.
     pub(super) server_key: PublicKey,
@@ -76,14 +76,16 @@ impl Token {
     /// Reads a token.
     ///
     /// # Errors
-    /// What is wrong with it, in words that repeat none of it.
+    /// The fault, in words that repeat none of the token.
     pub(super) fn decode(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let Some(body) = text.strip_prefix(PREFIX) else {
-            return Err(format!("this is no token: `ropewalk setup server` prints one, which begins with `{PREFIX}`"));
+            return Err(format!(
+                "this is not a token: `ropewalk setup server` prints one, which begins with `{PREFIX}`"
+            ));
         };
         if text.len() > MAX_LEN {
-            return Err(format!("this is no token: it is longer than {MAX_LEN} characters"));
+            return Err(format!("this is not a token: it is longer than {MAX_LEN} characters"));
         }
         let damaged = || "the token is damaged or incomplete: copy the whole line that the server printed".to_owned();
         let bytes = Zeroizing::new(Base64UrlUnpadded::decode_vec(body).map_err(|_| damaged())?);
@@ -252,7 +254,7 @@ mod tests {
         for (index, value) in (0..content.len()).flat_map(|index| [0, 1, 17, 255].map(|value| (index, value))) {
             let mut changed = content.to_vec();
             changed[index] = value;
-            // Whatever it says: no panic, and only usable names.
+            // For any contents: no panic, and only usable names.
             let read = Reader(&changed).token();
             assert!(read.is_none_or(|token| daemon::config::is_peer_name(&token.name)));
         }

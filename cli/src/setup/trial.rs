@@ -1,8 +1,8 @@
-//! Traffic that a set-up takes over a remote login goes back by itself, unless it is confirmed in time: the login's own
-//! answers would go through the tunnel, and nobody could undo it from afar.
+//! Traffic that a set-up takes over a remote login is given back automatically, unless it is confirmed in time: the login's
+//! own answers would go through the tunnel, and nobody could undo the set-up remotely.
 //!
-//! While the trial lasts, the configuration file has the inner networks alone, and only the running daemon has the others:
-//! a restart ends the trial, too.
+//! While the trial lasts, the configuration file has the inner networks alone, and only the running daemon has the others: a
+//! restart ends the trial too.
 
 use super::environment;
 use super::keep;
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The time for a confirmation, seconds, if a login is remote.
+/// The time for a confirmation if a login is remote, seconds.
 pub(super) const TIME_S: u32 = 180;
 
 /// The address that this login comes from by SSH.
@@ -53,7 +53,7 @@ fn client_address(value: &str) -> Option<IpAddr> {
     value.split(' ').next()?.split('%').next()?.parse().ok()
 }
 
-/// The server's port in the same.
+/// The server's port in the same text.
 fn server_port(value: &str) -> Option<u16> {
     value.split(' ').nth(3)?.parse().ok()
 }
@@ -69,7 +69,7 @@ pub(super) fn is_affected(login: IpAddr, networks: &[IpNet]) -> bool {
     networks.iter().any(|network| network.contains(&login)) && !login.is_loopback() && !is_neighbour()
 }
 
-/// What a plan says of a remote login.
+/// The note of a plan about a remote login.
 pub(super) fn note(login: IpAddr, arguments: &SetupClient) -> String {
     let start = format!("this login comes from {login} (SSH), whose answers will go through the tunnel");
     match arguments.confirm_within.or((!arguments.yes).then_some(TIME_S)) {
@@ -83,7 +83,7 @@ pub(super) fn note(login: IpAddr, arguments: &SetupClient) -> String {
     }
 }
 
-/// Makes the steps from number `first` on, which take the traffic, for `time_s` seconds if that is given. What is taken is on
+/// Makes the steps from number `first` on, which take the traffic, for `time_s` seconds if that is given. The traffic is on
 /// trial until the record says otherwise.
 pub(super) fn take(plan: &Plan, first: usize, record: &mut Record, time_s: Option<u32>) -> Result<(), Failure> {
     let traffic = plan.steps.iter().find_map(|step| match step {
@@ -126,7 +126,7 @@ pub(super) fn end(name: &str, process: u32, seconds: u32) -> Result<(), Failure>
     }
 }
 
-/// Undoes what took the traffic. A confirmation can take it again.
+/// Undoes the steps that took the traffic. A confirmation can take it again.
 pub(super) fn give_back(record: &mut Record) -> Result<(), String> {
     let Some(trial) = record.trial.as_mut() else { return Ok(()) };
     let taken = record.undo.split_off(trial.undo_from.min(record.undo.len()));
@@ -138,10 +138,11 @@ pub(super) fn give_back(record: &mut Record) -> Result<(), String> {
         .map_or(Ok(()), |error| Err(error.clone()))
 }
 
-/// `setup confirm`: what was taken on trial stays, and is taken again if it was given back.
+/// `setup confirm`: traffic taken on trial stays, and is taken again if it was given back.
 pub(super) fn confirm(name: &str) -> Result<(), Failure> {
-    let mut record =
-        Record::read(name).map_err(environment)?.ok_or_else(|| environment(format!("no {name} was set up here")))?;
+    let mut record = Record::read(name)
+        .map_err(environment)?
+        .ok_or_else(|| environment(format!("no tunnel {name} was set up here")))?;
     let Some(trial) = record.trial.take() else {
         return output::print(&format!("{name}: there is nothing to confirm\n"));
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use store::{Manifest, Results};
 
-/// The heading of all runs together.
+/// The heading of the column for all runs together.
 const ALL: &str = "all";
 
 /// Prints the table.
@@ -24,7 +24,7 @@ pub(crate) fn claims(dirs: &[PathBuf]) -> Result<(), Failure> {
     output::print(&report::claims_table(&columns, &column(ALL, &runs)))
 }
 
-/// Refuses folders that cannot be put together: of other claims, or with a run twice.
+/// Refuses folders that cannot be combined: with other claims, or with a run that another folder has.
 fn check(dirs: &[PathBuf], studies: &[(Manifest, Vec<Run>)]) -> Result<(), Failure> {
     let refuse = |dir: &PathBuf, why: &str, help: &str| {
         Err(Failure::Environment(format!("{} {why}\n  help: {help}", dir.display())))

@@ -17,7 +17,7 @@ struct Pair {
     studies: [(Manifest, Vec<Run>); 2],
 }
 
-/// Writes the page to `out`; prints the tables and where the page is, or the documents.
+/// Writes the page to `out`; prints the tables and the path of the page, or the documents.
 pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let pairs = pairs(dirs)?;
     let comparisons: Vec<Comparison<'_>> = pairs.iter().map(Pair::comparison).collect();
@@ -51,7 +51,7 @@ fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
     if let [unpaired] = remainder {
         let [count, unpaired] = [dirs.len().to_string(), unpaired.display().to_string()];
         let message =
-            format!("folders are compared two and two: of {count}, {unpaired} has no other\n  help: A1 B1 A2 B2 ...");
+            format!("folders are compared in pairs: of {count}, {unpaired} has no partner\n  help: A1 B1 A2 B2 ...");
         return Err(Failure::Usage(message));
     }
     pairs.iter().map(Pair::open).collect()

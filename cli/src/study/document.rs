@@ -4,8 +4,8 @@ use record::Run;
 use serde_json::{Value, json};
 use store::Manifest;
 
-/// A study: what was run, its claims with their verdicts, and, a line each, every run by cell and seed, without the time
-/// series, which are in the results folder.
+/// A study: its description, its claims with their verdicts, and every run by cell and seed, one per line. The time series
+/// are not included; they are in the results folder.
 pub(crate) fn document(manifest: &Manifest, runs: &[Run], claims: &Value) -> String {
     let Manifest { scenario, title, digest, .. } = manifest;
     let runs: Vec<String> = runs.iter().map(Run::to_json).collect();

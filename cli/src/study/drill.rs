@@ -6,10 +6,10 @@ use drill::{Difference, Options, Outcome};
 use std::path::Path;
 use units::Span;
 
-/// Greatest script, bytes.
+/// The maximum size of a script, bytes.
 const MAX_SCRIPT: u64 = 1 << 20;
 
-/// Runs the scripts, and prints what each has shown.
+/// Runs the scripts, and prints the outcome of each.
 pub(crate) fn drill(arguments: &Drill) -> Result<(), Failure> {
     check_congestion(arguments.congestion.as_deref())?;
     let options = Options {
@@ -30,7 +30,10 @@ pub(crate) fn drill(arguments: &Drill) -> Result<(), Failure> {
 fn check_congestion(name: Option<&str>) -> Result<(), Failure> {
     let unknown = name.filter(|name| control::registry::find(name).is_none());
     unknown.map_or(Ok(()), |name| {
-        Err(Failure::Usage(format!("--congestion: there is no `{name}`: {}", runner::suggestion(name))))
+        Err(Failure::Usage(format!(
+            "--congestion: there is no congestion control `{name}`: {}",
+            runner::suggestion(name)
+        )))
     })
 }
 

@@ -8,10 +8,10 @@ use runner::{Driver, Simulator};
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     match arguments {
         Arguments { on: DriverChoice::Sim, capture: true, .. } => {
-            Err(Failure::Usage("--capture records packets: the simulator has none; add --on kernel".into()))
+            Err(Failure::Usage("--capture records packets of a kernel: add --on kernel".into()))
         }
         Arguments { on: DriverChoice::Sim, traffic: Some(_), .. } => {
-            Err(Failure::Usage("--traffic names programs: the simulator runs none; add --on kernel".into()))
+            Err(Failure::Usage("--traffic names programs, which the simulator does not run: add --on kernel".into()))
         }
         Arguments { on: DriverChoice::Sim, .. } => Ok(Box::new(Simulator)),
         #[cfg(feature = "lab")]

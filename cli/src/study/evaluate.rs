@@ -1,4 +1,4 @@
-//! `ropewalk evaluate`: the questions of RFC 9743 to congestion controls, or drawn worlds.
+//! `ropewalk evaluate`: evaluates congestion controls by the questions of RFC 9743, or in drawn worlds.
 
 use super::run::{self, Finished};
 use super::{DriverChoice, Evaluate, Run, worlds};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 /// The scenario with the questions.
 const SCENARIO: &str = "rfc9743";
-/// The key of the algorithm under test, and what stands beside it.
+/// The key of the algorithm under test, and the algorithms next to it.
 const KEY: &str = "sweep.flow.test*.congestion";
 const BESIDE: [&str; 2] = ["cubic", "reno"];
 
-/// Puts algorithms to the questions, or into worlds.
+/// Evaluates algorithms by the questions, or in worlds.
 pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
     let each =
         |judge: &dyn Fn(&str) -> Result<(), Failure>| arguments.algorithms.iter().try_for_each(|name| judge(name));
@@ -24,7 +24,7 @@ pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
     }
 }
 
-/// Puts the questions to each algorithm. Of one it shows the report, of several the verdicts side by side.
+/// Runs the questions for each algorithm. For one algorithm it shows the report, for several the verdicts side by side.
 fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     let proposed = arguments.algorithms.iter().map(|name| proposed(name)).collect::<Result<Vec<_>, _>>()?;
     if let [(name, value)] = &proposed[..] {
@@ -32,7 +32,7 @@ fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     }
     if arguments.json {
         return Err(Failure::Usage(
-            "--json is of one algorithm; each one's folder has its numbers as tables".to_owned(),
+            "--json takes one algorithm; the folder of each algorithm has its numbers as tables".to_owned(),
         ));
     }
     let column = |(name, value): &(String, String)| {
@@ -47,7 +47,7 @@ fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     output::print(&::report::verdicts_table(&columns))
 }
 
-/// What stands for an algorithm in a folder's name.
+/// The part of a folder's name for an algorithm.
 fn folder_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
@@ -83,7 +83,7 @@ fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>
     }
 }
 
-/// A short name of an algorithm, and its TOML value: of a name of the registry, of a table with parameters, or of a policy's
+/// A short name of an algorithm, and its TOML value: from a name of the registry, a table with parameters, or a policy's
 /// file.
 pub(super) fn proposed(algorithm: &str) -> Result<(String, String), Failure> {
     if algorithm.trim_start().starts_with('{') {
@@ -107,7 +107,7 @@ pub(super) fn proposed(algorithm: &str) -> Result<(String, String), Failure> {
     Ok((stem.to_owned(), format!("{{ name = \"policy\", file = {} }}", toml_text(path))))
 }
 
-/// A string of JSON is one of TOML, too.
+/// A string in JSON is also one in TOML.
 fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

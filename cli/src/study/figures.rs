@@ -14,7 +14,7 @@ const FONT: &[u8] = include_bytes!("../../assets/LiberationSans-Regular.ttf");
 /// The pixels of an inch in CSS, in which the size of a drawing is counted.
 const CSS_DPI: f32 = 96.0;
 
-/// Writes the figures into the folder `out`, and gives how many there are.
+/// Writes the figures into the folder `out`, and returns their number.
 pub(crate) fn write(out: &Path, figures: &[FigureFile]) -> Result<usize, Failure> {
     let options = options();
     for figure in figures {

@@ -9,7 +9,7 @@ use runner::Simulator;
 use scenario::{Cell, Overrides, Scenario};
 use store::Key;
 
-/// The most constants that a search tries between its bounds.
+/// Maximum number of constants that a search tries between its bounds.
 const MAX_STEPS: usize = 12;
 /// Digits of a constant that a search tries.
 const DIGITS: i32 = 3;
@@ -21,7 +21,7 @@ pub(crate) fn fit(arguments: &Arguments) -> Result<(), Failure> {
     let fits = report::fits(&scenario)?;
     let file = arguments.file.display();
     if fits.is_empty() {
-        return Err(Failure::Usage(format!("{file} has no [[fit]]: no constant of it says that it was fitted")));
+        return Err(Failure::Usage(format!("{file} has no [[fit]]: none of its constants is declared as fitted")));
     }
     let mut stale = 0;
     for (index, fit) in fits.iter().enumerate() {
@@ -32,7 +32,8 @@ pub(crate) fn fit(arguments: &Arguments) -> Result<(), Failure> {
     if stale == 0 { Ok(()) } else { Err(Failure::Run(format!("{stale} of {count} fits of {file} are stale"))) }
 }
 
-/// Prints what the constant gives, and if that is not the target, which one does. Whether the constant still meets it.
+/// Prints the value for the constant and, if that misses the target, a constant that meets it. Returns whether the constant
+/// still meets the target.
 fn examine(arguments: &Arguments, fit: &Fit) -> Result<bool, Failure> {
     let found = measure(arguments, fit, fit.chosen)?;
     let is_met = fit.is_met(&found);
@@ -78,7 +79,7 @@ fn is_in_scope(fit: &Fit, cell: &Cell) -> bool {
     fit.scope.contains(&cell.parameters.iter().cloned().collect())
 }
 
-/// Refuses a `chosen` that is not the constant of the file, and a `key` that is swept: it has no one constant.
+/// Refuses a `chosen` that is not the constant of the file, and a `key` that is swept: it has no single constant.
 fn check_chosen(arguments: &Arguments, scenario: &Scenario, index: usize, fit: &Fit) -> Result<(), Failure> {
     let set = with_constant(arguments, fit, fit.chosen)?;
     let mut cells = scenario.cells.iter().zip(&set.cells).filter(|(cell, _)| is_in_scope(fit, cell));
@@ -86,14 +87,13 @@ fn check_chosen(arguments: &Arguments, scenario: &Scenario, index: usize, fit: &
         return Ok(());
     }
     let message = format!("the cells of the fit do not have {} = {}", fit.key, fit.text(fit.chosen));
-    let help = "the constant that stands in the file, by the key that --set takes";
+    let help = "the constant in the file, with the key that --set takes";
     Err(scenario.error_at(&format!("fit.{index}.chosen"), &message, help).into())
 }
 
-/// The constant between the bounds, and its value, that misses the target by at most half of what would still hold: the
-/// tolerance and half the confidence interval. By bisection: the value has to rise or to fall from one bound to the
-/// other. None if the target is not between the values there, or between two constants of three digits, or if the steps
-/// do not suffice.
+/// The constant between the bounds, with its value, that misses the target by at most half the tolerance plus half the
+/// confidence interval. By bisection: the value has to rise or to fall from one bound to the other. None if the target is
+/// not between the values there, or between two constants of three digits, or if the steps do not suffice.
 fn search(
     [mut low, mut high]: [f64; 2],
     target: f64,

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP while a study runs: what is kept, and the command that goes on.
+//! Ctrl-C, SIGTERM and SIGHUP while a study runs: reports the runs that are kept, and the command that continues.
 
 use crate::{Failure, output};
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use std::sync::{Mutex, PoisonError};
 /// The exit code of a program that Ctrl-C ended: 128 and the signal's number, as shells have it.
 const EXIT_CODE: i32 = 130;
 
-/// Says what is kept of what runs.
+/// Reports which runs of the study are kept.
 type Kept = Box<dyn Fn() -> String + Send>;
 
-/// Of what runs now.
+/// The report for the current study.
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
-/// From now on an interrupt says what `dir` keeps of `planned` runs, without one that nothing is kept, and ends the
+/// From now on an interrupt reports how many of the `planned` runs are kept in `dir` (none without a folder), and ends the
 /// program. Runs are stored whole or not at all, so it may end at any moment.
 pub(crate) fn tell(dir: Option<PathBuf>, planned: usize, command: String) -> Result<(), Failure> {
     tell_with(move || kept(dir.as_deref(), planned, &command))
 }
 
-/// From now on an interrupt says what is kept, and ends the program.
+/// From now on an interrupt reports the runs that are kept, and ends the program.
 pub(crate) fn tell_with(kept: impl Fn() -> String + Send + 'static) -> Result<(), Failure> {
     let earlier = KEPT.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(kept));
     if earlier.is_some() {
@@ -39,5 +39,5 @@ fn end() {
 fn kept(dir: Option<&Path>, planned: usize, command: &str) -> String {
     let Some(dir) = dir else { return "nothing is kept, as --no-store asks".to_owned() };
     let kept = store::Results::stored(dir);
-    format!("{kept} of {planned} runs are kept in {}\ngo on with: {command}", dir.display())
+    format!("{kept} of {planned} runs are kept in {}\ncontinue with: {command}", dir.display())
 }

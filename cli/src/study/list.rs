@@ -38,7 +38,7 @@ fn rows(what: ListKind) -> Vec<Row> {
     }
 }
 
-/// Prints which lists there are, and how long they are; or all names as JSON.
+/// Prints the available lists with their lengths, or all names as JSON.
 fn overview(json: bool) -> Result<(), Failure> {
     let lists = ListKind::value_variants().iter().filter_map(|what| {
         let value = what.to_possible_value()?;
@@ -54,7 +54,7 @@ fn overview(json: bool) -> Result<(), Failure> {
     output::print(&format!("{lines}\n`ropewalk list WHAT` prints a list, and `ropewalk list WHAT NAME` one entry.\n"))
 }
 
-/// The message for a scenario's name that there is not.
+/// The message for an unknown name of a scenario.
 pub(super) fn no_scenario_called(name: &str) -> String {
     let rows = scenarios();
     let nearest = scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str()));
@@ -92,7 +92,7 @@ fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Fail
         let hint = match what {
             ListKind::Algorithms => runner::suggestion(name),
             _ => scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str())).map_or_else(
-                || "the list without a name shows all".to_owned(),
+                || "the list without a name shows all of them".to_owned(),
                 |closest_name| format!("did you mean `{closest_name}`?"),
             ),
         };
@@ -184,13 +184,13 @@ fn heading(name: &str, aliases: &[&str], title: &str, source: &str) -> String {
     paragraph(&[&format!("{name}{aliases}"), title, source])
 }
 
-/// A name with lines below it; lines without a word are left out.
+/// A name with lines below it; empty lines are left out.
 fn paragraph(lines: &[&str]) -> String {
     let lines = lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n"));
     lines.collect::<Vec<_>>().join("  ")
 }
 
-/// The scenario files below `./scenarios`. A file that cannot be read is listed with its fault.
+/// The scenario files below `./scenarios`. A file that cannot be read is listed with the error.
 fn scenarios() -> Vec<Row> {
     let mut files = Vec::new();
     collect(Path::new("scenarios"), &mut files);
@@ -206,7 +206,7 @@ fn scenarios() -> Vec<Row> {
     rows
 }
 
-/// The scenario called `name`: of a file below ./scenarios, or built in; and where it is.
+/// The scenario called `name`, from a file below ./scenarios or built in, and its path.
 pub(super) fn scenario_called(
     name: &str,
     overrides: &scenario::Overrides,

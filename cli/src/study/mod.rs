@@ -1,4 +1,4 @@
-//! The verbs of studies: scenarios run in the simulator or on kernels, and what their results folders hold.
+//! The commands of studies: they run scenarios in the simulator or on kernels, and show results folders.
 
 mod claims;
 mod compare;
@@ -26,16 +26,16 @@ use std::ops::Range;
 use std::path::PathBuf;
 use store::Shard;
 
-/// A verb of studies.
+/// A command of studies.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyVerb {
     /// Run a scenario: every cell of its sweep with every seed
     #[command(after_help = AFTER_HELP)]
     Run(Run),
-    /// Put a congestion control to the questions of RFC 9743, next to CUBIC and Reno; or into worlds drawn by seed
+    /// Evaluate a congestion control by the questions of RFC 9743, next to CUBIC and Reno, or in worlds drawn by seed
     #[command(after_help = AFTER_HELP)]
     Evaluate(Evaluate),
-    /// Say whether the fitted constants of a scenario still meet their targets, and which ones would
+    /// Check whether the fitted constants of a scenario still meet their targets, and find constants that would
     #[command(after_help = AFTER_HELP)]
     Fit(Fit),
     /// Run scripts of packetdrill against the simulator's TCP, in virtual time
@@ -44,7 +44,7 @@ pub(crate) enum StudyVerb {
     /// Repeat one run and write its packets for Wireshark and its events as a table
     #[command(after_help = AFTER_HELP)]
     Trace(Trace),
-    /// Show what there is to choose from
+    /// List algorithms, schedulers and scenarios
     #[command(after_help = AFTER_HELP)]
     List(List),
     /// Print the tables of a results folder and write its report.html again
@@ -59,7 +59,7 @@ pub(crate) enum StudyVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Make one results folder of all shards of a study, the very one that a single machine would have made
+    /// Merge all shards of a study into one results folder, identical to that of a single machine
     #[command(after_help = AFTER_HELP)]
     Merge {
         /// Folders that `ropewalk run --shard` has filled: all shards
@@ -72,7 +72,7 @@ pub(crate) enum StudyVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Set results folders side by side, two and two: tables, and a page with errors and overlays
+    /// Compare pairs of results folders side by side: tables, and a page with errors and overlays
     #[command(after_help = AFTER_HELP)]
     Compare {
         /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...
@@ -85,7 +85,7 @@ pub(crate) enum StudyVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Put the verdicts of several results folders of one scenario side by side, and those of all runs together
+    /// Show the verdicts of several results folders of one scenario side by side, and those of all runs together
     #[command(after_help = AFTER_HELP)]
     Claims {
         /// Folders that `ropewalk run` has filled, with different seeds
@@ -95,10 +95,10 @@ pub(crate) enum StudyVerb {
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,
-    /// Write a scenario with comments, to begin with
+    /// Write a scenario with comments, as a starting point
     #[command(after_help = AFTER_HELP)]
     New {
-        /// Its name, and with .toml that of the file
+        /// Name of the scenario, and with .toml of the file
         #[arg(default_value = "my-scenario")]
         name: String,
     },
@@ -108,10 +108,10 @@ pub(crate) enum StudyVerb {
 pub(crate) struct Run {
     /// The scenario: a TOML file, or a name of `ropewalk list scenarios`
     pub(crate) file: PathBuf,
-    /// What carries it out
+    /// The simulator or a kernel
     #[arg(long, value_enum, default_value_t = DriverChoice::Sim)]
     pub(crate) on: DriverChoice,
-    /// On a kernel: what makes the traffic [default: agent]
+    /// On a kernel: the program that makes the traffic [default: agent]
     #[arg(long, value_enum)]
     pub(crate) traffic: Option<Traffic>,
     /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
@@ -120,16 +120,16 @@ pub(crate) struct Run {
     /// Run the scenario's short form, its `[quick]` table; without one, in full
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Refuse a scenario that names files outside its folder: for a service that runs those of strangers
+    /// Refuse a scenario that names files outside its folder: for a service that runs strangers' scenarios
     #[arg(long)]
     pub(crate) own_files: bool,
-    /// Runs side by side; the results do not depend on it [default: one a core]
+    /// Number of parallel runs; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Use this one seed instead of the scenario's
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
-    /// Make only the runs of shard I of N, for `ropewalk merge`: the runs, divided by their estimated cost
+    /// Make only the runs of shard I of N, for `ropewalk merge`; runs are divided by their estimated cost
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     /// The results folder; an unfinished one is resumed [default: results/NAME]
@@ -147,21 +147,21 @@ pub(crate) struct Run {
     /// Print the runs as one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// No progress and no notes on standard error
+    /// Print no progress and no notes on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Evaluate {
-    /// Names of `ropewalk list algorithms`, with parameters `{ name = "cubic", beta = 0.8 }`, or ONNX files of policies; of
-    /// several the verdicts are printed side by side
+    /// Names of `ropewalk list algorithms`, with parameters `{ name = "cubic", beta = 0.8 }`, or ONNX files of policies;
+    /// with several, the verdicts are printed side by side
     #[arg(value_name = "NAME|FILE.onnx", required = true)]
     pub(crate) algorithms: Vec<String>,
     /// Only this case of rfc9743.toml, such as `reordering`; may be repeated
     #[arg(long = "case", value_name = "NAME")]
     pub(crate) cases: Vec<String>,
-    /// Short runs
+    /// Make short runs
     #[arg(long)]
     pub(crate) quick: bool,
     /// Instead of the questions: judge it against CUBIC in the worlds drawn from these seeds
@@ -170,17 +170,17 @@ pub(crate) struct Evaluate {
     /// Only the worlds for choosing parameters (even seeds), or only those that judge (odd seeds)
     #[arg(long, value_enum, requires = "worlds")]
     pub(crate) part: Option<PartChoice>,
-    /// How many of the worst kinds of worlds, and of the worst worlds of each measure, to print
+    /// Number of the worst kinds of worlds, and of the worst worlds per measure, to print
     #[arg(long, value_name = "N", default_value_t = 10, requires = "worlds")]
     pub(crate) worst: usize,
     /// Print the world of this seed as a scenario, and run nothing
     #[arg(long, value_name = "SEED", value_parser = seed, conflicts_with_all = ["worlds", "quick", "out", "no_store", "json"])]
     pub(crate) show: Option<u64>,
-    /// Runs side by side; the results do not depend on it [default: one a core]
+    /// Number of parallel runs; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// The results folder; an unfinished one is resumed. Of several algorithms it has a folder for each [default:
-    /// results/rfc9743-NAME, of worlds results/worlds]
+    /// The results folder; an unfinished one is resumed. With several algorithms it has one folder per algorithm [default:
+    /// results/rfc9743-NAME; for worlds results/worlds]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write nothing to disk: print the tables, or with --json the document
@@ -189,7 +189,7 @@ pub(crate) struct Evaluate {
     /// Print the runs as one JSON document instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// No progress and no notes on standard error
+    /// Print no progress and no notes on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -198,7 +198,7 @@ pub(crate) struct Evaluate {
 pub(crate) struct Fit {
     /// The scenario: a TOML file, or a name of `ropewalk list scenarios`
     pub(crate) file: PathBuf,
-    /// Runs side by side; the results do not depend on it [default: one a core]
+    /// Number of parallel runs; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -208,7 +208,7 @@ pub(crate) struct Fit {
 pub(crate) enum PartChoice {
     /// Even seeds: parameters may be chosen by them
     Tune,
-    /// Odd seeds: nothing is chosen by them
+    /// Odd seeds: no parameter is chosen by them
     Judge,
 }
 
@@ -226,7 +226,7 @@ impl From<PartChoice> for ::worlds::Part {
 pub(crate) enum DriverChoice {
     /// The simulator
     Sim,
-    /// Real Linux: for each run the first kernel that can do it, of the two that follow
+    /// Real Linux: for each run, the first of the following two that supports it
     Kernel,
     /// A User-Mode Linux kernel for each run
     Uml,
@@ -234,10 +234,10 @@ pub(crate) enum DriverChoice {
     Netns,
 }
 
-/// What makes the traffic on a kernel.
+/// The program that makes the traffic on a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Traffic {
-    /// Our own program
+    /// Ropewalk's own program
     Agent,
     /// iperf3
     Iperf3,
@@ -256,7 +256,7 @@ pub(crate) struct Drill {
     /// The timer tick of the host (Linux: 1/HZ), milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
     pub(crate) tick_ms: u64,
-    /// Also print what comes and leaves, and the state after each acknowledgement
+    /// Also print the packets that arrive and leave, and the state after each acknowledgement
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
@@ -294,17 +294,17 @@ pub(crate) struct Trace {
 /// A side of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SideChoice {
-    /// Where paths begin
+    /// The near end of the paths
     Near,
-    /// Where paths end
+    /// The far end of the paths
     Far,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// What to list; without it, which lists there are
+    /// The list to print; without it, the available lists
     pub(crate) what: Option<ListKind>,
-    /// Only this one, in full
+    /// Only this entry, in full
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -315,13 +315,13 @@ pub(crate) struct List {
 pub(crate) enum ListKind {
     /// Congestion controls
     Algorithms,
-    /// Schedulers: which path carries the next packet
+    /// Schedulers, which choose the path of the next packet
     Schedulers,
-    /// Scenario files below ./scenarios, and those that the program carries
+    /// Scenario files below ./scenarios, and built-in ones
     Scenarios,
 }
 
-/// Does what the command line says.
+/// Carries out the command.
 pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
     match verb {
         StudyVerb::Run(arguments) => run::run(arguments),

@@ -1,4 +1,4 @@
-//! `ropewalk new`: a scenario with comments, to begin with.
+//! `ropewalk new`: writes a scenario with comments, as a starting point.
 
 use crate::{Failure, output};
 use std::fs::File;
@@ -13,7 +13,7 @@ const NAME: &str = "my-scenario";
 pub(crate) fn new(name: &str) -> Result<(), Failure> {
     let name = name.strip_suffix(".toml").unwrap_or(name);
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
-        return Err(Failure::Usage(format!("`{name}` is no name: letters, digits, `-` and `_`")));
+        return Err(Failure::Usage(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
     }
     let file = format!("{name}.toml");
     let text = TEMPLATE.replace(NAME, name);

@@ -9,14 +9,14 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use store::Key;
 
-/// Time between two lines where standard error is no terminal.
+/// Time between two lines if standard error is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
 /// Time between two changes of the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
 /// Columns of a terminal below which the bar has no rate.
 const NARROW: usize = 70;
 
-/// Tells how a study goes on.
+/// Shows the progress of a study.
 #[derive(Debug)]
 pub(crate) struct Progress {
     shown: Shown,
@@ -24,7 +24,7 @@ pub(crate) struct Progress {
     last: Instant,
 }
 
-/// Where progress shows.
+/// The destination of the progress.
 #[derive(Debug)]
 enum Shown {
     Nowhere,
@@ -32,7 +32,7 @@ enum Shown {
     Lines,
 }
 
-/// How far a study is.
+/// The progress of a study.
 #[derive(Debug)]
 struct State {
     start: Instant,
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Progress {
-    /// Of runs with these estimated costs; one that never shows if `quiet`.
+    /// The progress of runs with these estimated costs; hidden if `quiet`.
     pub(crate) fn new(costs: BTreeMap<Key, u64>, quiet: bool) -> Self {
         let shown = match () {
             () if quiet || costs.is_empty() => Shown::Nowhere,
@@ -94,7 +94,8 @@ impl Observer for Progress {
 }
 
 impl State {
-    /// The share of the work that is done, from 0 to 1: finished runs and the part of those under way, by estimated cost.
+    /// The share of the work that is done, from 0 to 1: finished runs and the finished part of running ones, by estimated
+    /// cost.
     fn share(&self) -> f64 {
         let cost = |key: &Key| self.costs.get(key).copied().unwrap_or_default().max(1) as f64;
         let total: f64 = self.costs.keys().map(cost).sum();
@@ -103,15 +104,14 @@ impl State {
         ((self.done_cost as f64 + under_way) / total.max(1.0)).min(1.0)
     }
 
-    /// `3/45 runs, 532 of 1000 s, 1.2 a second, 2 min left`; the virtual time is that of the run under way that has
-    /// furthest to go.
+    /// `3/45 runs, 532 of 1000 s, 1.2 per second, 2 min left`; the virtual time is that of the slowest running one.
     fn text(&self, elapsed: Duration, is_narrow: bool) -> String {
         let mut words = vec![format!("{}/{} runs", self.done, self.costs.len())];
         let left = |run: &&Running| run.end_s - run.reached_s;
         let slowest = self.running.iter().filter(|run| run.reached_s > 0.0).max_by(|a, b| left(a).total_cmp(&left(b)));
         words.extend(slowest.map(|run| format!("{:.0} of {:.0} s", run.reached_s, run.end_s)));
         if self.done > 0 && !is_narrow {
-            words.push(format!("{:.1} a second", self.done as f64 / elapsed.as_secs_f64().max(1e-3)));
+            words.push(format!("{:.1} per second", self.done as f64 / elapsed.as_secs_f64().max(1e-3)));
         }
         let share = self.share();
         if share > 0.001 {
@@ -144,7 +144,7 @@ mod tests {
     fn the_time_left_follows_from_finished_runs_and_from_virtual_time() {
         let minute = Duration::from_secs(60);
         assert_eq!(state(0, 500.0).text(minute, false), "0/4 runs, 500 of 1000 s, 7 min left", "an eighth is done");
-        assert_eq!(state(2, 0.0).text(minute, false), "2/4 runs, 0.0 a second, 60 s left");
+        assert_eq!(state(2, 0.0).text(minute, false), "2/4 runs, 0.0 per second, 60 s left");
         assert_eq!(state(3, 1000.0).text(minute, true), "3/4 runs, 1000 of 1000 s, 0 s left");
         assert_eq!(state(0, 0.0).text(minute, false), "0/4 runs");
         assert_eq!(duration(12_000.0), "3 h 20 min");

@@ -28,7 +28,7 @@ pub(crate) fn merge(dirs: &[PathBuf], out: &Path, json: bool) -> Result<(), Fail
     show(out, &manifest, &runs, json)
 }
 
-/// Prints which shard the folder holds, or the document.
+/// Prints the shard that the folder holds, or the document.
 pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: &[Run], json: bool) -> Result<(), Failure> {
     let Some(ShardManifest { shard, runs: count, study_runs, .. }) = &manifest.shard else {
         return show(dir, manifest, runs, json);
@@ -59,7 +59,7 @@ pub(crate) fn show_in_memory(
     output::print(&format!("{table}\ndigest  {}\n", manifest.digest.as_deref().unwrap_or_default()))
 }
 
-/// Writes the page; prints the tables and where the page is, or the document.
+/// Writes the page; prints the tables and the path of the page, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: &[Run], json: bool) -> Result<(), Failure> {
     if json {
         let (_, claims) = runner::write_page(dir, manifest, runs, ::report::claims_document)?;

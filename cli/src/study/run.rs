@@ -76,7 +76,7 @@ fn run_in_memory(arguments: &Arguments, study: &Study<'_>) -> Result<(Manifest, 
     with_progress(arguments, study, costs, |jobs, progress| study.run(jobs, progress))
 }
 
-/// What `make` gives, between the notes of the plan and the time that it took.
+/// The result of `make`. Prints the notes of the plan before, and the elapsed time after it.
 fn with_progress(
     arguments: &Arguments,
     study: &Study<'_>,
@@ -88,7 +88,7 @@ fn with_progress(
     }
     let (start, count) = (Instant::now(), costs.len());
     if let Some(seed) = study.manifest.order_seed.filter(|_| count > 1 && !arguments.quiet) {
-        output::warn(&format!("{count} runs in random order (seed {seed}): each cell once before any a second time"));
+        output::warn(&format!("{count} runs in random order (seed {seed}): each cell runs once before any runs again"));
     }
     let mut progress = Progress::new(costs, arguments.quiet);
     let result = make(arguments.jobs.map(usize::from), &mut progress);
@@ -106,11 +106,11 @@ fn command_line() -> String {
     ::report::shell(&words)
 }
 
-/// `48 runs in 5.82 s, 8.2 a second`.
+/// `48 runs in 5.82 s, 8.2 per second`.
 fn time_taken(runs: usize, time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let plural = if runs == 1 { "run" } else { "runs" };
-    format!("{runs} {plural} in {seconds:.2} s, {:.1} a second", runs as f64 / seconds.max(1e-3))
+    format!("{runs} {plural} in {seconds:.2} s, {:.1} per second", runs as f64 / seconds.max(1e-3))
 }
 
 /// `--seed` is a `--set` of the seeds, so that the scenario's hash and with it the results folder know of it.
@@ -158,8 +158,8 @@ fn command(arguments: &Arguments, is_short: bool) -> Vec<String> {
 }
 
 /// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`, of a shard
-/// `results/NAME-shard-I-of-N`), or `results/NAME-2` and so on where that holds another study: an edited scenario neither overwrites existing results
-/// nor needs an option.
+/// `results/NAME-shard-I-of-N`), or `results/NAME-2` and so on if that holds another study: an edited scenario neither
+/// overwrites existing results nor needs an option.
 fn open<'a>(arguments: &Arguments, study: &'a Study<'_>) -> Result<Folder<'a>, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(study.open(dir)?);

@@ -7,7 +7,7 @@ use scenario::{Cell, Overrides, Scenario};
 use std::path::Path;
 use store::Results;
 
-/// Repeats the run, writes the files, and says whether it is the run of the folder.
+/// Repeats the run, writes the files, and reports whether it is the run of the folder.
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let (scenario, stored) = load(arguments)?;
     runner::check(&scenario)?;
@@ -27,7 +27,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     output::print(&summary(arguments, cell, seed, &run, stored))?;
     match stored.filter(|stored| stored.digest != run.digest) {
         Some(stored) => Err(Failure::Run(format!(
-            "this is another run than that of the folder, whose digest is {}: another program made it",
+            "this run differs from that of the folder, whose digest is {}: another version of the program made it",
             stored.digest
         ))),
         None => Ok(()),
@@ -52,8 +52,7 @@ fn load(arguments: &Trace) -> Result<(Scenario, Vec<Run>), Failure> {
     let is_changed = manifest.command.iter().any(|word| word == "--set" || word == "--quick");
     let text = match &manifest.effective_text {
         None if is_changed => {
-            let message =
-                "options changed the scenario in a way that no text holds; give the scenario with these options";
+            let message = "options changed the scenario in a way that a file cannot express; give the scenario with these options";
             return Err(Failure::Usage(format!(
                 "{}: {message}: {}",
                 arguments.scenario.display(),
@@ -68,7 +67,7 @@ fn load(arguments: &Trace) -> Result<(Scenario, Vec<Run>), Failure> {
     Ok((scenario::parse(&origin.display().to_string(), text, base, &overrides)?, runs))
 }
 
-/// The one cell that has all these values of swept keys, `KEY=VALUE` each; a key may be shortened to its last words.
+/// The one cell that has all these values of swept keys, `KEY=VALUE` each; a key may be shortened to its last parts.
 fn find_cell<'s>(scenario: &'s Scenario, wanted: &[String]) -> Result<&'s Cell, Failure> {
     let has = |cell: &Cell, wanted: &str| {
         let (key, value) = wanted.split_once('=').unwrap_or((wanted, ""));
@@ -85,7 +84,7 @@ fn find_cell<'s>(scenario: &'s Scenario, wanted: &[String]) -> Result<&'s Cell, 
             choices(&scenario.cells.iter().collect::<Vec<_>>())
         ))),
         _ => Err(Failure::Usage(format!(
-            "a trace is of one run, and {} cells match: add --cell KEY=VALUE; {}",
+            "a trace is of one run, but {} cells match: add --cell KEY=VALUE; {}",
             matching.len(),
             choices(&matching)
         ))),
@@ -108,7 +107,7 @@ fn choices(cells: &[&Cell]) -> String {
     several.map(|(key, values)| format!("{key} is {}", values.join(" | "))).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a stored run is of the cell and the seed.
+/// Whether a stored run has the cell and the seed.
 fn is_of(run: &Run, cell: &Cell, seed: u64) -> bool {
     let has = |(key, value): &(String, String)| run.parameters.get(key) == Some(value);
     run.seed == seed && run.parameters.len() == cell.parameters.len() && cell.parameters.iter().all(has)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What everything is judged against.
+/// The algorithm to which all others are compared.
 const REFERENCE: &str = "cubic";
 
 /// Prints the world as a scenario file, with the algorithm and CUBIC under test.
@@ -20,7 +20,7 @@ pub(super) fn show(algorithm: &str, seed: u64) -> Result<(), Failure> {
     output::print(&::worlds::draw(seed).scenario_text(if value == reference { &both[1..] } else { &both }))
 }
 
-/// Runs what the folder lacks, and prints the tables.
+/// Makes the runs that the folder lacks, and prints the tables.
 pub(super) fn run(arguments: &Evaluate, algorithm: &str, seeds: &Range<u64>) -> Result<(), Failure> {
     let (label, value) = proposed(algorithm)?;
     let algorithm = Algorithm::new(&label, &value)?;
@@ -53,11 +53,11 @@ fn outcomes(
 
 fn note(dir: Option<&PathBuf>) -> String {
     dir.map_or("nothing is kept, as --no-store asks".to_owned(), |dir| {
-        format!("the worlds that are done are kept in {}\ngo on with the same command", dir.display())
+        format!("the worlds that are done are kept in {}\ncontinue with the same command", dir.display())
     })
 }
 
-/// `FROM..TO`, the second not included.
+/// `FROM..TO`, without the second.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let bounds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     bounds.filter(|range| !range.is_empty()).ok_or_else(|| "expected FROM..TO, such as 0..1000".to_owned())

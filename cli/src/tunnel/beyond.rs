@@ -1,5 +1,5 @@
-//! `check --live`: what a tunnel is for. What the set-up promised of this host, whether packets come back from beyond the
-//! server, for this host and the networks behind it, and whose packets are dropped because nobody knows them.
+//! `check --live`, the purpose of a tunnel: the promises of the set-up on this host; whether packets return from beyond the
+//! server, for this host and the networks behind it; and packets that are dropped because their source is unknown.
 
 use super::live::Findings;
 use crate::setup::{self, Bypass, ClientPromises, Lan};
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 /// The time for the server's answer through the tunnel.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Whom a client asks whose server named no resolver of a family: Quad9.
+/// The resolver for a client whose server named none of a family: Quad9.
 const RESOLVERS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)), IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe))];
 
-/// What of the set-up's promises does not hold.
+/// The promises of the set-up that do not hold.
 pub(super) fn promises(interface: &str, findings: &mut Findings) {
     if !nix::unistd::geteuid().is_root() {
-        return findings.note("what the set-up promised of this host is seen by root only");
+        return findings.note("only root can see the promises of the set-up on this host");
     }
     match setup::examine(interface) {
         Ok(faults) => faults.iter().for_each(|fault| findings.problem(&fault.text, &fault.remedy)),
@@ -26,12 +26,12 @@ pub(super) fn promises(interface: &str, findings: &mut Findings) {
     }
 }
 
-/// Packets of peers that are dropped because their source is in nobody's allowed IPs.
+/// Packets of peers that are dropped because their source is in no peer's allowed IPs.
 pub(super) fn unallowed(status: &TunnelStatus, findings: &mut Findings) {
     for peer in &status.peers {
         for source in &peer.unallowed_sources {
             let Ok(address) = source.address.parse::<IpAddr>() else { continue };
-            // It may have been added since; link-local packets are of no use beyond the link.
+            // The address may have been added since; link-local packets are of no use beyond the link.
             if is_link_local(address) || status.peers.iter().any(|peer| is_allowed(peer, address)) {
                 continue;
             }
@@ -59,14 +59,14 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// The network of an address as most have it.
+/// The usual network of an address.
 fn probable_network(address: IpAddr) -> IpNet {
     let prefix_len = if address.is_ipv4() { 24 } else { 64 };
     IpNet::new(address, prefix_len).map_or(IpNet::from(address), |network| network.trunc())
 }
 
-/// Asks a host beyond the server, from this host's inner addresses and from those in the networks behind it. Without a
-/// set-up's record, which root reads, or without one at all, the networks behind this host are not known.
+/// Asks a host beyond the server, from this host's inner addresses and from those in the networks behind it. These networks
+/// are only known from a set-up's record, which only root can read.
 pub(super) fn ask(status: &TunnelStatus, findings: &mut Findings) {
     let device = &status.interface.name;
     let is_any = |text: &String| text.parse::<IpNet>().is_ok_and(|network| network.prefix_len() == 0);
@@ -77,7 +77,7 @@ pub(super) fn ask(status: &TunnelStatus, findings: &mut Findings) {
     }
     if !status.paths().any(|(_, path)| path.state == PathState::Up) {
         return if findings.has_no_problem() {
-            findings.problem("no path works yet: nothing comes back from beyond the server", "ask again in 10 s");
+            findings.problem("no path works yet: no packet returns from beyond the server", "ask again in 10 s");
         };
     }
     let addresses = status.interface.addresses.iter().filter_map(|text| text.parse::<IpNet>().ok());
@@ -122,7 +122,7 @@ fn own_addresses(client: &ClientPromises, is_ipv4: bool) -> Vec<(&Lan, IpAddr)> 
     lans.filter_map(|lan| Some((lan, own.iter().copied().find(|own| lan.network.contains(own))?))).collect()
 }
 
-/// Asks a resolver beyond the server from an address of this host: the resolver, and what came back from there.
+/// Asks a resolver beyond the server from an address of this host: Returns the resolver and its answer.
 fn question(
     device: &str,
     client: &ClientPromises,
@@ -164,7 +164,7 @@ fn names(
     }
 }
 
-/// Tells at which end the fault lies.
+/// Finds the end at which the fault lies.
 fn silence(client: &ClientPromises, family: &str, source: IpAddr, findings: &mut Findings) {
     let server = client.server.iter().find(|address| address.is_ipv4() == source.is_ipv4());
     let server = server.map(|address| SocketAddr::new(*address, ENROLMENT_PORT));
@@ -174,8 +174,8 @@ fn silence(client: &ClientPromises, family: &str, source: IpAddr, findings: &mut
     });
     if answers {
         findings.problem(
-            &format!("the tunnel works, but nothing comes back from beyond the server ({family})"),
-            "the fault is at the server: `ropewalk check --live` there, as root, tells whether forwarding, translation or a \
+            &format!("the tunnel works, but no packet returns from beyond the server ({family})"),
+            "the fault is at the server: `ropewalk check --live` there, as root, reports whether forwarding, translation or a \
              firewall is at fault",
         );
     } else {

@@ -19,7 +19,7 @@ pub(super) fn check(file: &Path, live: bool) -> Result<(), Failure> {
     for warning in config.warnings.iter().chain(&system_warnings(&config)) {
         output::warn(&format!("warning: {warning}"));
     }
-    // `--live` tells of them with everything else.
+    // `--live` reports them with everything else.
     for Notice { text, remedy, .. } in overlapping_networks(&config).iter().filter(|_| !live) {
         output::warn(&format!("warning: {text}: {remedy}"));
     }
@@ -48,11 +48,11 @@ fn is_scenario(file: &Path) -> bool {
 fn system_warnings(config: &TunnelConfig) -> Vec<String> {
     let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
     let missing = devices.iter().filter(|device| !Path::new("/sys/class/net").join(device).exists());
-    let missing = missing.map(|device| format!("there is no device {device}; its path waits for it"));
+    let missing = missing.map(|device| format!("there is no device {device}; its path waits until there is one"));
     let strict =
         devices.iter().filter(|device| devices.len() > 1 && daemon::control_plane::has_strict_reverse_path(device));
     let strict = strict.map(|device| format!("{device} has rp_filter = 1: sysctl net.ipv4.conf.{device}.rp_filter=2"));
-    // The file is there if the kernel has seccomp filters (seccomp(2)).
+    // The file exists if the kernel has seccomp filters (seccomp(2)).
     let seccomp = Path::new("/proc/sys/kernel/seccomp/actions_avail").exists();
     let unrestricted = "this kernel has no seccomp: the daemon's system calls are not restricted";
     missing.chain(strict).chain((!seccomp).then(|| unrestricted.to_owned())).collect()

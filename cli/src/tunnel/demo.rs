@@ -43,7 +43,7 @@ type DemoResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn run_demo(folder: &Path, mode: &str) -> DemoResult<()> {
     let program = std::env::current_exe()?;
-    let program = program.to_str().ok_or("the program's own path is no text")?;
+    let program = program.to_str().ok_or("the program's own path is not UTF-8")?;
     for (index, (name, shape)) in PATHS.iter().enumerate() {
         print_line(&format!("path {index}, {name}: {shape}"));
     }
@@ -57,7 +57,7 @@ fn run_demo(folder: &Path, mode: &str) -> DemoResult<()> {
     print_line("the tunnel is up on both ends, on both paths");
     transfer(&mut testbed, &left)?;
     drop((left, right));
-    print_line("everything is removed again");
+    print_line("everything has been removed again");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `check --live`: what keeps a tunnel from working here and now.
+//! `check --live`: finds the faults that currently keep a tunnel from working.
 
 use super::beyond;
 use super::target::runtime_directory;
@@ -16,22 +16,23 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// No clock that is right shows an earlier time: 2026-01-01.
+/// A correct clock never shows an earlier time: 2026-01-01.
 const EARLIEST_TIME: Duration = Duration::from_secs(1_767_225_600);
-/// The least MTU of an uplink that IPv6 works over (RFC 8200, section 5).
+/// The minimum MTU of an uplink for IPv6 (RFC 8200, section 5).
 const LEAST_MTU: u32 = 1280;
-/// How much later than now a file may have been written: another machine's clock may differ.
+/// The time by which a file's date may be in the future: another machine's clock may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
-/// How far a clock is set back where that is nothing unusual, as by NTP.
+/// The time by which setting back a clock is not unusual, as by NTP.
 const CLOCK_STEP: Duration = Duration::from_secs(300);
-/// A daemon knows of each path within this time: a handshake and its repetitions, and the causes that are then found.
+/// The time within which a daemon knows the state of each path: a handshake and its repetitions, and the causes that it then
+/// finds.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
-/// A client may try the key of its token once more for this time, milliseconds.
+/// The time for which a client may still retry the key of its token, milliseconds.
 const ENROLMENT_MS: u64 = 60_000;
-/// Refused handshakes are of interest for this time, milliseconds.
+/// The time for which refused handshakes are reported, milliseconds.
 const RECENT_MS: u64 = 300_000;
 
-/// What was found: problems, each with its remedy, and notes.
+/// The findings: problems, each with its remedy, and notes.
 #[derive(Default)]
 pub(super) struct Findings {
     problems: usize,
@@ -106,7 +107,7 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The command that starts a tunnel of the set-up's.
+/// The command that starts a tunnel made by the set-up.
 fn start_command(interface: &str, file: &Path) -> String {
     if Path::new("/run/systemd/system").is_dir() {
         return format!("`systemctl start ropewalk@{interface}`");
@@ -114,8 +115,8 @@ fn start_command(interface: &str, file: &Path) -> String {
     format!("`ropewalk up {}`", file.display())
 }
 
-/// The status of a daemon that knows of each path of its own whether it works. After a start and after a change it does not
-/// yet: a DHCP client is at work, or the first handshakes are. `None` if it does not run.
+/// The status of a daemon that knows whether each of its paths works. After a start and after a change it does not know yet:
+/// a DHCP client is busy, or the first handshakes are under way. `None` if it does not run.
 fn settled_status(client: &Client) -> Option<TunnelStatus> {
     let start = Instant::now();
     loop {
@@ -131,7 +132,7 @@ fn settled_status(client: &Client) -> Option<TunnelStatus> {
     }
 }
 
-/// What the daemon knows.
+/// The findings of the daemon.
 fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findings: &mut Findings) {
     for (peer, path) in status.paths() {
         let name = &path.name;
@@ -144,7 +145,7 @@ fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findin
             (None, _) if peer.handshake_attempts > 0 => {
                 let attempts = peer.handshake_attempts;
                 findings.note(&format!(
-                    "path {name}: not known yet, {attempts} handshakes are not answered; ask again in 10 s"
+                    "path {name}: not known yet, {attempts} handshakes have not been answered; ask again in 10 s"
                 ));
             }
             (None, state) => findings.note(&format!("path {name}: {}", state.as_str())),
@@ -159,11 +160,11 @@ fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findin
     refusals(status, client, config, findings);
 }
 
-/// Handshakes that were refused: a problem while a peer is waited for, otherwise somebody else's.
+/// Handshakes that were refused: a problem while this end waits for a peer, otherwise those of somebody else.
 fn refusals(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findings: &mut Findings) {
     let events = client.request("GET", "/v1/events?since=0", "").ok();
     let events: Vec<Event> = events.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    // The one-time key of a token opens no session once it was used.
+    // The one-time key of a token opens no session after its use.
     let is_of_enrolment = |event: &Event| {
         let mut enrolments = events.iter().filter(|other| other.kind == EventKind::Enrolment);
         enrolments.any(|other| event.unix_ms.abs_diff(other.unix_ms) < ENROLMENT_MS)
@@ -182,7 +183,7 @@ fn refusals(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findi
             findings.problem(&event.message, event.remedy.as_deref().unwrap_or_default());
         } else {
             let text = &event.message;
-            findings.note(&format!("{age_s} s ago {text}; no problem: every peer that is waited for has a session"));
+            findings.note(&format!("{age_s} s ago {text}; no problem: every expected peer has a session"));
         }
     }
 }
@@ -192,15 +193,15 @@ fn not_running(paths: &[PathFinding], findings: &mut Findings) {
         let name = &finding.path;
         match &finding.cause {
             Some(cause) => findings.problem(&format!("path {name}: {}", cause.text), &cause.remedy),
-            None => findings.note(&format!("path {name}: a datagram leaves, and nothing refuses it")),
+            None => findings.note(&format!("path {name}: a datagram leaves, and is not refused")),
         }
     }
 }
 
-/// With `uplinks`: that there is none, and what is left out.
+/// With `uplinks`: reports that there is none, and the devices that are left out.
 fn uplinks(config: &TunnelConfig, status: Option<&TunnelStatus>, findings: &mut Findings) -> std::io::Result<()> {
     let paths = status.iter().flat_map(|status| status.paths()).map(|(_, path)| path.name.clone());
-    // Networks behind this host are no uplinks.
+    // Networks behind this host are not uplinks.
     let client = setup::client_promises(&config.interface.name);
     let behind = client.into_iter().flat_map(|client| client.lans).map(|lan| lan.device);
     let left_out = left_out_uplinks(config, &paths.chain(behind).collect::<Vec<_>>())?;
@@ -214,14 +215,14 @@ fn uplinks(config: &TunnelConfig, status: Option<&TunnelStatus>, findings: &mut 
     Ok(())
 }
 
-/// What is known of address translation on a path.
+/// The findings about address translation on a path.
 fn translations(PathFinding { path, source, routers, .. }: &PathFinding, findings: &mut Findings) {
     let Some((source, text)) = source.and_then(|source| Some((source, translation(source)?))) else { return };
     findings.note(&format!("path {path}: {source} is {text}"));
     if let Some(second) = second_translator(source, routers) {
         findings.note(&format!(
-            "path {path}: double NAT, probably: behind the router {} is another one without a public address, {second}. A \
-             client works all the same; a server needs its UDP port forwarded by both, or the inner router made a bridge",
+            "path {path}: probably double NAT: behind the router {} is another one without a public address, {second}. A \
+             client works anyway; a server needs its UDP port forwarded by both, or the inner router made a bridge",
             routers[0]
         ));
     }
@@ -241,7 +242,7 @@ fn own_addresses(findings: &mut Findings) {
 fn devices(config: &TunnelConfig, findings: &mut Findings) {
     let mut devices: Vec<String> = config.paths.iter().filter_map(|path| path.interface.clone()).collect();
     if waits_for_peers(config) {
-        // Peers come in by any of them.
+        // Peers may arrive by any of them.
         let routed = routed_devices().unwrap_or_default().into_iter().filter(|device| device.has_ipv4);
         devices.extend(routed.map(|device| device.name).filter(|name| *name != config.interface.name));
     }
@@ -264,7 +265,7 @@ fn waits_for_peers(config: &TunnelConfig) -> bool {
     config.peers.iter().any(|peer| peer.endpoint.is_none())
 }
 
-/// Rules of nftables that drop what comes in on the tunnel's port. The rules of others than root cannot be read.
+/// Rules of nftables that drop what comes in on the tunnel's port. Only root can read the rules.
 fn firewall(config: &TunnelConfig, findings: &mut Findings) {
     let port = config.interface.listen_port;
     if !waits_for_peers(config) || port == 0 {
@@ -322,7 +323,7 @@ fn reached<'r>(chains: &BTreeMap<&str, Vec<&'r str>>, start: &[&'r str]) -> Vec<
     lines
 }
 
-/// Handshakes carry the time, which must be later than that of the handshake before.
+/// Handshakes carry the time, which must be later than that of the previous handshake.
 fn clock(file: &Path, interface: &str, findings: &mut Findings) {
     let remedy = "`timedatectl set-ntp true`, or `date -s`";
     let refuse = "peers refuse handshakes that are older than the last one";
@@ -340,7 +341,7 @@ fn clock(file: &Path, interface: &str, findings: &mut Findings) {
         };
         let text = format!(
             "the clock is wrong: it is {behind} behind the time of the latest handshakes ({}). Handshakes count on from there, \
-             so the tunnel works all the same",
+             so the tunnel works anyway",
             state.display()
         );
         return findings.problem(&text, remedy);
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(policy.as_deref(), Some("type filter hook input priority filter; policy drop;"));
     }
 
-    /// As ufw has it: the rule of a port is in a chain to which the input chain leads over another.
+    /// As in ufw: the rule of a port is in a chain to which the input chain leads over another.
     #[test]
     fn a_rule_counts_where_the_input_chain_jumps_to() {
         let rules = |rule: &str| {

@@ -1,4 +1,4 @@
-//! The verbs of the tunnel: the daemon, its control, keys and configurations.
+//! The commands of the tunnel: the daemon, its control, keys and configurations.
 
 mod beyond;
 mod check;
@@ -18,27 +18,27 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 pub(crate) use target::runtime_directory;
 
-/// A verb of the tunnel.
+/// A command of the tunnel.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TunnelVerb {
     /// Set up a server or a client with one command each, or undo it
     #[command(subcommand)]
     Setup(SetupVerb),
-    /// Bring a tunnel up, and stay with it until it ends
+    /// Start a tunnel, and run until it ends
     Up {
         /// The configuration, a TOML file; a bare NAME is /etc/ropewalk/NAME.toml
         file: PathBuf,
-        /// Only read the configuration, as `check` does
+        /// Only check the configuration, as `check` does
         #[arg(long)]
         check_only: bool,
         /// Text lines or JSON; RUST_LOG sets the level
         #[arg(long, value_parser = ["text", "json"], default_value = "text", value_name = "FORMAT")]
         log_format: String,
-        /// The process that starts this one, with which it ends
+        /// The parent process, with which this one ends
         #[arg(long, value_name = "PID", hide = true)]
         parent: Option<u32>,
     },
-    /// Take a tunnel down
+    /// Stop a tunnel
     Down {
         /// The interface, or the configuration file
         tunnel: String,
@@ -50,14 +50,14 @@ pub(crate) enum TunnelVerb {
     },
     /// Show the status of tunnels, as `wg show` does
     Show(Show),
-    /// Watch a tunnel: rate, RTT, loss and share of each path
+    /// Watch the rate, RTT, loss and share of each path of a tunnel
     Top {
         /// The interface, if there are several
         tunnel: Option<String>,
     },
     /// Print the RTT of each path once a second, measured by the tunnel's own probes
     Ping(Ping),
-    /// Measure rate and latency through the tunnel, of each path alone and of all together
+    /// Measure the rate and latency of a tunnel, for each path alone and for all together
     Test(test::Test),
     /// Run a hook for each line of standard input: the daemon starts this
     #[command(hide = true)]
@@ -69,13 +69,13 @@ pub(crate) enum TunnelVerb {
     Check {
         /// The configuration; a bare NAME is /etc/ropewalk/NAME.toml
         file: PathBuf,
-        /// Examine this host and its network too: routes, firewall, MTU, clock, and what the running daemon knows
+        /// Also examine this host and its network: routes, firewall, MTU, clock, and the state of the running daemon
         #[arg(long)]
         live: bool,
     },
-    /// Let names and web pages of an exclusive tunnel's uplinks through for some minutes: for a hotel's login page
+    /// Let DNS and web pages bypass an exclusive tunnel for some minutes: for a hotel's login page
     Portal {
-        /// How long, minutes
+        /// Duration, minutes
         #[arg(default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60))]
         minutes: u32,
         /// The tunnel's device
@@ -99,12 +99,12 @@ pub(crate) enum TunnelVerb {
 
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// The interface; all without it
+    /// The interface; without it, all
     tunnel: Option<String>,
-    /// `dump`: for scripts, fields with tabs between them
+    /// `dump`: for scripts, tab-separated fields
     #[arg(value_parser = ["dump"])]
     form: Option<String>,
-    /// Print JSON: an object for one interface, a list of them for all
+    /// Print JSON: an object for one interface, a list for all
     #[arg(long, conflicts_with = "form")]
     json: bool,
 }
@@ -126,7 +126,7 @@ pub(crate) enum TunnelTool {
     ImportMpt {
         /// The folder of interface.conf
         dir: PathBuf,
-        /// Which connection, if there are several
+        /// The connection, if there are several
         #[arg(long, value_name = "NAME")]
         connection: Option<String>,
         /// Write to this file instead of standard output
@@ -138,7 +138,7 @@ pub(crate) enum TunnelTool {
 #[cfg(feature = "lab")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum Demo {
-    /// Two hosts, two shaped paths, a transfer, and a path that is unplugged and plugged in again; needs root
+    /// Two hosts, two shaped paths, a transfer, and a path whose link goes down and up again; needs root
     Tunnel {
         /// The tunnel's protocol
         #[arg(long, default_value = "ropewalk", value_parser = ["ropewalk", "mpt"])]
@@ -146,7 +146,7 @@ pub(crate) enum Demo {
     },
 }
 
-/// Runs a verb.
+/// Runs a command.
 pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
     match verb {
         TunnelVerb::Up { file, check_only: true, .. } => check::check(file, false),

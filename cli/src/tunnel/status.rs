@@ -8,7 +8,7 @@ use daemon::status::{PathStatus, TunnelStatus};
 use std::time::Duration;
 
 pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), Failure> {
-    // `ropewalk show dump`, as `wg show all dump`.
+    // `ropewalk show dump` works as `wg show all dump`.
     let (tunnel, dump) = if tunnel == Some("dump") { (None, true) } else { (tunnel, dump) };
     let all = match tunnel {
         Some(_) => vec![status(&client_or_only(tunnel)?)?],
@@ -29,7 +29,7 @@ pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), F
     Ok(())
 }
 
-/// That a daemon runs another version of the program than this one, as after an upgrade; and what ends that.
+/// Notes that a daemon runs another version of the program than this one, as after an upgrade, and how to fix that.
 pub(super) fn outdated(status: &TunnelStatus) -> Option<(String, String)> {
     let running = status.program_version.as_deref().unwrap_or("an earlier version");
     if running == crate::VERSION {
@@ -37,7 +37,7 @@ pub(super) fn outdated(status: &TunnelStatus) -> Option<(String, String)> {
     }
     let name = &status.interface.name;
     let pid = running_tunnel(&runtime_directory(), name).map_or(0, |state| state.pid);
-    let text = format!("{name} runs {running}, and {} is installed", crate::VERSION);
+    let text = format!("{name} runs version {running}, but {} is installed", crate::VERSION);
     Some((text, restart_command(name, pid)))
 }
 
@@ -63,7 +63,7 @@ pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>)
             .collect();
         if paths.is_empty() {
             let path_names: Vec<_> = status.paths().map(|(_, path_status)| path_status.name.as_str()).collect();
-            return Err(Failure::Usage(format!("no such path; there is: {}", path_names.join(", "))));
+            return Err(Failure::Usage(format!("no such path; the paths are {}", path_names.join(", "))));
         }
         output::print(&paths.into_iter().map(|path| line(round, path)).collect::<String>())?;
         if Some(round) != count {

@@ -17,7 +17,7 @@ pub(super) fn client(tunnel: &str) -> Client {
     let path = Path::new(tunnel);
     let is_file = path.extension().is_some_and(|extension| extension == "toml") || tunnel.contains('/');
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // A file that cannot be read has the interface of its name.
+    // A file that cannot be read is taken to have the interface of its name.
     let interface_of_file = || daemon::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);
     Client::new(&runtime_directory(), &if is_file { interface_of_file() } else { tunnel.to_owned() })
 }
@@ -40,7 +40,7 @@ pub(super) fn failure(error: &ClientError) -> Failure {
     }
 }
 
-/// The configuration that an argument means: the file, or that of an interface in `/etc/ropewalk`.
+/// The configuration that an argument refers to: the file, or that of an interface in `/etc/ropewalk`.
 pub(super) fn configuration_file(argument: &Path) -> PathBuf {
     let is_name = argument.components().count() == 1 && argument.extension().is_none() && !argument.exists();
     if !is_name {

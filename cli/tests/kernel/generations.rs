@@ -44,7 +44,7 @@ fn a_unit_unloads_what_it_has_loaded_and_nothing_else() {
     for _ in 0..2 {
         let load = with("load", &["--ensure", "--state", state.path(), by_hand, by_unit]);
         assert_eq!((load.code, load.stderr.as_str()), (Some(0), ""), "{load:?}");
-        assert!(load.stdout.starts_with(&format!("{by_hand} is loaded already, id {before}\n")), "{load:?}");
+        assert!(load.stdout.starts_with(&format!("{by_hand} is already loaded, id {before}\n")), "{load:?}");
         assert_eq!(fs::read_to_string(&state.0).unwrap(), format!("{by_unit} {}\n", id(by_unit)));
     }
     // Another list of programs, as after a change of the unit's file: the first one's is not forgotten.
@@ -72,7 +72,8 @@ fn what_somebody_else_has_loaded_since_stays() {
 #[test]
 fn a_state_file_that_is_none_is_refused_with_its_line() {
     let state = StateFile::new("wrong");
-    for (text, line) in [("rw_lia 12\nrw_none 4\n", "2: no program with its id: `rw_none 4`"), ("rw_lia x\n", "1: no")]
+    for (text, line) in
+        [("rw_lia 12\nrw_none 4\n", "2: not a program with its id: `rw_none 4`"), ("rw_lia x\n", "1: not")]
     {
         fs::write(&state.0, text).unwrap();
         let unload = with("unload", &["--state", state.path()]);
@@ -106,7 +107,7 @@ fn a_replaced_program_is_kept_by_its_sockets_and_no_longer_by_a_namespaces_defau
 
     let place = format!("/run/netns/{}", namespace.name());
     let new = status["programs"][0]["id"].as_u64().unwrap();
-    let said = format!("rw_lia is loaded, id {new} in the place of {old}\n  it is the default of {place}: set again\n");
+    let said = format!("rw_lia is loaded, id {new} instead of {old}\n  it is the default of {place}: set again\n");
     assert_eq!((line.as_str(), replaced.code, replaced.stdout), ("ready\n", Some(0), said));
     assert!(new != old && status["programs"][0]["kept_ids"] == serde_json::json!([old]), "{status:#}");
     // Both ends: the namespace's default is the program.

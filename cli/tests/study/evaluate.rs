@@ -28,7 +28,7 @@ fn the_verdicts_on_several_algorithms_stand_side_by_side() {
     assert_eq!(row("| hold (+)"), "| hold (+) | 1 | 1 |", "{}", outcome.stdout);
     assert!(dir.join("results/bbr-path/report.html").is_file() && dir.join("results/cubic/report.html").is_file());
     let outcome = ropewalk(&["evaluate", "cubic", "reno", "--json"]);
-    assert!(outcome.code == Some(2) && outcome.stderr.contains("--json is of one algorithm"), "{}", outcome.stderr);
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("--json takes one algorithm"), "{}", outcome.stderr);
     let outcome = ropewalk(&["evaluate", "cubic", "--case", "reorder", "--quick"]);
     assert!(outcome.code == Some(3) && outcome.stderr.contains("reordering"), "{}", outcome.stderr);
 }

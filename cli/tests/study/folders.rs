@@ -62,7 +62,7 @@ fn an_interrupted_study_says_what_is_kept_and_how_to_go_on() {
         let out = dir.join("out").display().to_string();
         assert_eq!(code, Some(130), "{stderr}");
         assert!(stderr.contains(&format!("interrupted: 3 of 6 runs are kept in {out}\n")), "{stderr}");
-        assert!(stderr.contains("go on with: ") && stderr.contains(&format!(" run {file} --jobs 1 --out {out}\n")));
+        assert!(stderr.contains("continue with: ") && stderr.contains(&format!(" run {file} --jobs 1 --out {out}\n")));
     }
 }
 

@@ -95,7 +95,7 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("claims of one folder", 2, "2 values required", &["claims", "{dir}"]),
     ("a report on a folder that is none", 4, "not a results folder", &["report", "{dir}"]),
     ("a comparison with nothing", 4, "not a results folder", &["compare", "{dir}", "{dir}/none"]),
-    ("a folder without another to compare it with", 2, "of 3, c has no other", &["compare", "a", "b", "c"]),
+    ("a folder without another to compare it with", 2, "of 3, c has no partner", &["compare", "a", "b", "c"]),
     ("a tunnel's misspelt key", 3, "did you mean `address`?", &["check", "{dir}/tunnel.toml"]),
     ("a tunnel's file that is not there", 3, "cannot read the configuration", &["up", "{dir}/none.toml"]),
     ("a tunnel that is not up", 4, "no tunnel rw-none is up", &["show", "rw-none"]),

@@ -173,8 +173,8 @@ fn what_others_do_to_nftables_and_forwarding_is_put_back_and_told() {
     let refuse = "add table inet fw; add chain inet fw f { type filter hook forward priority 9; }; add rule inet fw f counter reject";
     for host in [SERVER, CLIENT] {
         for (words, told) in [
-            (&["nft", "flush", "ruleset"][..], "is gone (something flushed the ruleset)"),
-            (&["nft", "delete", "table", "inet", "ropewalk_rw0"], "is gone"),
+            (&["nft", "flush", "ruleset"][..], "is missing (something flushed the ruleset)"),
+            (&["nft", "delete", "table", "inet", "ropewalk_rw0"], "is missing"),
             (&["nft", "flush", "chain", "inet", "ropewalk_rw0", "forward"], "was changed"),
             (&["sysctl", "-qw", "net.ipv4.ip_forward=0"], "net.ipv4.ip_forward is 0"),
             (&["nft", drop], "chain ip filter FORWARD drops"),
@@ -225,10 +225,10 @@ fn check_tells_at_which_end_packets_are_lost_and_whose() {
     internet.run(SERVER, &["nft", "flush", "ruleset"]);
     let [client, server] = [CLIENT, SERVER].map(|host| internet.checked(host));
     assert!(
-        client.contains("problem: the tunnel works, but nothing comes back from beyond the server (IPv4)\n"),
+        client.contains("problem: the tunnel works, but no packet returns from beyond the server (IPv4)\n"),
         "{client}"
     );
-    assert!(server.contains("problem: the nftables table ropewalk_rw0 is gone"), "{server}");
+    assert!(server.contains("problem: the nftables table ropewalk_rw0 is missing"), "{server}");
     assert!(server.contains("problem: `ropewalk setup keep rw0` does not run"), "{server}");
     internet.start(SERVER, "setup keep rw0");
     assert!(eventually(|| internet.checked(SERVER).ends_with("no problem found\n")), "{}", internet.checked(SERVER));

@@ -51,7 +51,7 @@ fn problems_of_a_tunnel_that_is_not_up_are_found_with_remedies() {
     // Then something does.
     pair.start(RIGHT);
     pair.wait_until_started(RIGHT);
-    assert!(check(&pair, LEFT).1.contains("path p1: a datagram leaves, and nothing refuses it\n"));
+    assert!(check(&pair, LEFT).1.contains("path p1: a datagram leaves, and is not refused\n"));
 }
 
 #[test]

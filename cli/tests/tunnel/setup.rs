@@ -127,7 +127,7 @@ fn of_two_routers_that_translate_one_behind_the_other_check_tells() {
     ] {
         internet.run(host, &line.split(' ').collect::<Vec<_>>());
     }
-    let line = "path p3: double NAT, probably: behind the router 192.168.1.1 is another one without a public address, 100.66.0.254";
+    let line = "path p3: probably double NAT: behind the router 192.168.1.1 is another one without a public address, 100.66.0.254";
     // The routers' answers may come too late on a busy machine.
     let mut checked = String::new();
     let is_told = || {
@@ -156,9 +156,9 @@ fn what_is_there_already_is_kept_and_odd_names_are_refused() {
         ("setup server --add laptop", 4, "no server rw0 is set up"),
         ("setup server --list --name rw9", 4, "no server rw9 is set up"),
         ("setup client rw1-AAAA --yes", 2, "damaged"),
-        ("setup client wg1-AAAA --yes", 2, "no token"),
-        ("setup client - --yes", 2, "no token"),
-        ("setup remove --yes", 4, "no rw0 was set up"),
+        ("setup client wg1-AAAA --yes", 2, "not a token"),
+        ("setup client - --yes", 2, "not a token"),
+        ("setup remove --yes", 4, "no tunnel rw0 was set up"),
     ] {
         let refusal = internet.refusal(SERVER, line);
         assert!(refusal.0 == code && refusal.1.contains(phrase), "{line}: {refusal:?}");
@@ -185,7 +185,7 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     // The token again, as somebody would who has found it.
     internet.ropewalk(CLIENT, "setup remove --yes");
     let (code, stderr) = internet.refusal(CLIENT, &format!("{command} --yes"));
-    let phrase = "no answer from 203.0.113.1:4754 for this token: the token was used already";
+    let phrase = "no answer from 203.0.113.1:4754 for this token: the token was already used";
     assert!(code == 4 && stderr.contains(phrase) && stderr.contains("setup server --list"), "{stderr}");
     internet.ropewalk(CLIENT, "setup remove --yes");
     // A closed port that says so: the token has nothing to do with it.
@@ -225,7 +225,7 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     // What a record says is carried out as root.
     internet.run(SERVER, &["chmod", "0666", "/var/lib/ropewalk-setup/rw0.json"]);
     let (code, stderr) = internet.refusal(SERVER, "setup remove --yes");
-    assert!(code == 4 && stderr.contains("others than root"), "{stderr}");
+    assert!(code == 4 && stderr.contains("users other than root"), "{stderr}");
 }
 
 #[test]

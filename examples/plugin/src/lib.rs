@@ -1,4 +1,4 @@
-//! General AIMD: adds `increase` packets a round trip, and takes the part `decrease` of the window away on congestion.
+//! General AIMD: adds `increase` packets per round trip, and reduces the window by the share `decrease` on congestion.
 //! With its defaults it is Reno.
 //!
 //! Source: Yang and Lam, "General AIMD congestion control" (ICNP 2000), equations 1 and 2.
@@ -9,7 +9,7 @@ use control::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parame
 /// Registers the algorithm: from then on scenarios may name it.
 ///
 /// # Errors
-/// Another plug-in has the name.
+/// Another plug-in already has the name.
 pub fn register() -> Result<(), RegisterError> {
     control::registry::register(entry()).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Ropewalk's program with an algorithm more: `ropewalk-example run SCENARIO --set flow.NAME.congestion=gaimd`.
+//! Ropewalk's program with one more algorithm: `ropewalk-example run SCENARIO --set flow.NAME.congestion=gaimd`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Which states and transitions recordings reached, so that easy situations do not count twice.
+//! Counts the states and transitions that recordings reached, so that easy situations do not count twice.
 
 use crate::recording::{Recording, State};
 use crate::script::{PeerAck, Script};
@@ -12,7 +12,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Adds the transitions of a recording.
+    /// Adds the transitions in a recording.
     pub fn add(&mut self, script: &Script, recording: &Recording) {
         let mut prior = State::default();
         let mut highest = 0;
@@ -26,18 +26,18 @@ impl Coverage {
         }
     }
 
-    /// Adds those of another one.
+    /// Adds the counts of another coverage.
     pub fn merge(&mut self, other: &Self) {
         other.transitions.iter().for_each(|(key, count)| *self.transitions.entry(*key).or_default() += count);
     }
 
-    /// Different transitions so far.
+    /// Number of different transitions so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.transitions.len()
     }
 
-    /// True without any.
+    /// Whether there are no transitions yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.transitions.is_empty()
@@ -48,7 +48,7 @@ impl Coverage {
     }
 }
 
-/// What an acknowledgement brings.
+/// The cause of a transition: the content of an acknowledgement.
 fn cause(ack: &PeerAck, highest: u64, before: &State, after: &State) -> &'static str {
     let is_dsack = ack.sack.first().is_some_and(|first| {
         first.0 < ack.ack || ack.sack.get(1).is_some_and(|second| first.0 >= second.0 && first.1 <= second.1)

@@ -5,23 +5,23 @@ use crate::script::Script;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is not taken for a difference.
+/// The tolerance of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Difference of the times at which a packet is sent, microseconds.
+    /// Greatest difference between the times at which a packet is sent, microseconds.
     pub time_us: u64,
 }
 
-/// Where two recordings begin to differ.
+/// The point at which two recordings begin to differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The acknowledgement around which they differ; their number if it is after the last one.
+    /// Index of the acknowledgement at which they differ; the number of acknowledgements if they differ after the last one.
     pub ack: usize,
-    /// What differs: a field of the state, or `sent`.
+    /// The field of the state that differs, or `sent`.
     pub what: String,
-    /// Where: `before` the acknowledgement (a timer, a write), `after` it, or `sent` in between.
+    /// The place: `before` the acknowledgement (a timer, a write), `after` it, or `sent` in between.
     pub place: Place,
-    /// The congestion states of both before the acknowledgement: ours, the kernel's.
+    /// The congestion states before the acknowledgement: ours, then the kernel's.
     pub ca_states: [String; 2],
     /// The value on our side.
     pub ours: String,
@@ -29,14 +29,14 @@ pub struct Difference {
     pub kernel: String,
 }
 
-/// Where a difference was seen.
+/// The place of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// In the state before the acknowledgement.
     Before,
     /// In the state after it.
     After,
-    /// In what was sent since.
+    /// In the packets sent since.
     Sent,
 }
 
@@ -52,7 +52,7 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ack, what, place, ours, kernel, .. } = self;
-        write!(f, "acknowledgement {ack}, {place:?}: {what} is {ours} here and {kernel} on the kernel")
+        write!(f, "acknowledgement {ack}, {place:?}: {what} is {ours} in ours and {kernel} in the kernel")
     }
 }
 
@@ -92,7 +92,7 @@ fn difference_of_states(ours: &[State; 2], kernel: &[State; 2]) -> Option<(Strin
     })
 }
 
-/// What one of both sent in an interval and the other one did not, or at another time.
+/// A packet that only one of the two sent in an interval, or that they sent at different times.
 fn difference_of_sent(
     ours: &[Sent],
     kernel: &[Sent],
@@ -109,7 +109,7 @@ fn difference_of_sent(
         let pair = (ours.get(index), kernel.get(index));
         match pair {
             (Some(ours), Some(kernel)) if is_same(ours, kernel, tolerance) => None,
-            // What is sent just before the end may come just after it.
+            // A packet sent just before the end on one side may be sent just after it on the other.
             (Some(only), None) | (None, Some(only)) if only.at_us + tolerance.time_us >= end => None,
             (ours, kernel) => Some((describe(ours), describe(kernel))),
         }

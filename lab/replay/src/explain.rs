@@ -1,4 +1,4 @@
-//! Named changes of our side: one that makes a difference go away explains it.
+//! Named changes of our machine. A change that makes a difference disappear explains it.
 
 use crate::difference::{Tolerance, first_difference};
 use crate::machine::play_with;
@@ -7,43 +7,45 @@ use crate::script::Script;
 use serde::{Deserialize, Serialize};
 use units::RngStream;
 
-/// Draws that are tried of each lateness.
+/// Number of draws that are tried per lateness.
 const LATENESSES: u64 = 40;
-/// Streams of chance that are tried at an acknowledgement.
+/// Number of random streams that are tried per acknowledgement.
 const STREAMS: u64 = 100;
-/// Latenesses of an event at most, microseconds: the smallest that explains a difference is the one that is reported.
+/// Upper bounds for the lateness of an event, microseconds. The smallest bound that explains a difference is reported.
 const LATENESS_US: [u64; 3] = [3, 10, 30];
-/// A clock may run on by up to so much while a segment is sent, nanoseconds.
+/// The greatest time by which a clock advances while a segment is sent, nanoseconds.
 const SENDING_NS: u64 = 3000;
 
-/// How our machine is changed.
+/// A modification of our machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variation {
-    /// Its clock runs on by so much while it sends a super-segment, nanoseconds.
+    /// The time by which its clock advances while it sends a super-segment, nanoseconds.
     pub(crate) sending_ns: u64,
-    /// Acknowledgements from which on its controller draws from another stream: their indices and its seed.
+    /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
+    /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
 }
 
 /// A change that explains a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Explanation {
-    /// Events come some microseconds later, and sending takes time: a comparison of times is decided by less than a clock tells.
+    /// Events come some microseconds later, and sending takes time. The two sides differ by less than the resolution of a
+    /// clock.
     Microseconds(u64),
-    /// The controller draws otherwise, each time that the kernel did.
+    /// The controller draws other random numbers where the kernel did.
     Draws,
 }
 
 impl std::fmt::Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Microseconds(most) => write!(f, "up to {most} us of a clock"),
+            Self::Microseconds(most) => write!(f, "up to {most} us of clock difference"),
             Self::Draws => write!(f, "other draws of the controller"),
         }
     }
 }
 
-/// The first change, of a short list, with which our machine does what the kernel did.
+/// The first change, of a short list, with which our machine behaves as the kernel did.
 #[must_use]
 pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
     let agrees = |changed: &Script, variation: &Variation| {
@@ -61,8 +63,8 @@ pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) ->
     most.map(|most| Explanation::Microseconds(*most)).or_else(|| by_draws().then_some(Explanation::Draws))
 }
 
-/// What the kernel drew, acknowledgement by acknowledgement: where the recordings differ, other streams are tried there, until
-/// the next difference is a later one.
+/// Finds the draws of the kernel, acknowledgement by acknowledgement: where the recordings differ, other random streams are
+/// tried until the next difference is a later one.
 fn draws_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Vec<(usize, u64)>> {
     let difference = |draws: &[(usize, u64)]| {
         let ours = play_with(script, &Variation { draws: draws.to_vec(), ..Variation::default() }).ok()?;
@@ -77,7 +79,7 @@ fn draws_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option
     Some(draws)
 }
 
-/// The script with each event less than `most` later, and the time that sending takes in every second draw.
+/// The script with each event delayed by less than `most`. Every second draw also has a time that sending takes.
 fn delayed(script: &Script, most: u64, draw: u64) -> (Script, u64) {
     let mut rng = RngStream::named(draw, "lateness");
     let mut changed = script.clone();
@@ -102,7 +104,7 @@ mod tests {
         script_of(&Situation::drawn(seed, congestion, 10_000)).unwrap()
     }
 
-    /// The first situation whose recording of a changed machine differs from that of ours.
+    /// The first situation in which the recording of a changed machine differs from that of the unchanged one.
     fn differing(congestion: &str, change: impl Fn(&Script) -> Recording) -> (Script, Recording) {
         let mut cases = (0..100).map(|seed| script(seed, congestion)).map(|script| (change(&script), script));
         let differs = |(changed, script): &(Recording, Script)| {

@@ -1,14 +1,14 @@
-//! Random situations of a TCP sender, as scripts that our machine and a kernel can both play, and the comparison of what
-//! they did.
+//! Random situations of a TCP sender, as scripts that our machine and a kernel can both play, and the comparison of their
+//! behaviour.
 //!
-//! - `situation`: what is drawn from a seed: hosts, writes of the application, network, peer.
+//! - `situation`: the hosts, the application's writes, the network and the peer, drawn from a seed.
 //! - `network`, `peer`: the closed loop of a situation with our sender, which makes the script.
-//! - `script`: when the application writes, and when which acknowledgement arrives.
+//! - `script`: the application's writes and the arriving acknowledgements, with their times.
 //! - `machine`: our sender in virtual time, which plays a script.
-//! - `recording`: what a sender did: its state around each acknowledgement, and what it sent.
-//! - `difference`: the first difference of two recordings; `timeline`: what came before it, in words.
-//! - `explain`: named changes of our machine, one of which may make a difference go away.
-//! - `shrink`: shorter scripts to try; `coverage`: states and transitions that recordings reached.
+//! - `recording`: the state of a sender around each acknowledgement, and the packets that it sent.
+//! - `difference`: the first difference of two recordings; `timeline`: the events before it, in words.
+//! - `explain`: named changes of our machine, one of which may make a difference disappear.
+//! - `shrink`: shorter scripts to try; `coverage`: the states and transitions that recordings reached.
 
 mod coverage;
 mod difference;

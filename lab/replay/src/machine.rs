@@ -18,14 +18,14 @@ pub(crate) struct Machine {
     sender: SinglePathSender,
     /// The time of its next timer, microseconds.
     deadline: u64,
-    /// What it has sent, and when: data and probes.
+    /// The data and probes that it has sent, with their times.
     pub(crate) sent: Vec<(u64, Segment)>,
-    /// Its clock runs on by so much while it sends a super-segment, nanoseconds.
+    /// The time by which its clock advances while it sends a super-segment, nanoseconds.
     sending_ns: u64,
 }
 
 impl Machine {
-    /// A sender of these settings.
+    /// A sender with these settings.
     ///
     /// # Errors
     /// There is no such algorithm.
@@ -46,7 +46,7 @@ impl Machine {
         self.step(setup.established_us, Input::Ack(&ack));
     }
 
-    /// The application writes so many bytes.
+    /// The application writes this many bytes.
     pub(crate) fn write(&mut self, at_us: u64, bytes: u64, mss: u32) {
         let mss = u64::from(mss);
         let write = Input::Write { segments: bytes.div_ceil(mss), last_is_small: !bytes.is_multiple_of(mss) };
@@ -74,7 +74,7 @@ impl Machine {
         self.deadline
     }
 
-    /// Lets the timers expire that are due by then.
+    /// Lets the timers expire that are due by this time.
     pub(crate) fn run_until(&mut self, until_us: u64) {
         while self.deadline <= until_us {
             self.step(self.deadline, Input::Timeout);
@@ -112,7 +112,7 @@ impl Machine {
     }
 }
 
-/// What the controller draws from.
+/// The random stream of the controller.
 fn stream(seed: u64) -> RngStream {
     RngStream::named(1 + seed, "replay")
 }
@@ -168,7 +168,7 @@ fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {
     Sent { at_us, seq: segment.seq, bytes, kind, cwr: segment.cwr }
 }
 
-/// A sender of Linux with these settings.
+/// A sender as in Linux, with these settings.
 fn config(setup: &Setup) -> SenderConfig {
     let headers = HEADERS + if setup.timestamps { TIMESTAMPS } else { 0 };
     SenderConfig {

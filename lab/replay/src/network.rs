@@ -1,4 +1,4 @@
-//! The closed loop of a situation: our sender, the network and the peer. What arrives at the sender becomes the script.
+//! The closed loop of a situation: our sender, the network and the peer. The events at the sender become the script.
 
 use crate::machine::Machine;
 use crate::peer::{Peer, Reaction};
@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use transport::tcp::{Segment, SegmentKind};
 use units::RngStream;
 
-/// The longest that a script lasts, microseconds: an unlucky sender backs off for minutes.
+/// The maximum duration of a script, microseconds: an unlucky sender backs off for minutes.
 const MAX_DURATION_US: u64 = 20_000_000;
-/// Time after the last acknowledgement for which what is sent is still compared, microseconds.
+/// Time after the last acknowledgement in which sent packets are still compared, microseconds.
 const LAST_US: u64 = 1_000_000;
-/// Time between two events of a script at least, microseconds.
+/// Minimum time between two events of a script, microseconds.
 const GAP_US: u64 = 173;
-/// Greatest jitter of an event, microseconds: no kernel's clock agrees with ours on whether exactly a millisecond has passed.
+/// Greatest jitter of an event, microseconds: no kernel's clock agrees exactly with ours on whether a millisecond has
+/// passed.
 const JITTER_US: u64 = 97;
-/// A write waits so long for a small segment before it to leave, microseconds.
+/// The time for which a write waits until a small segment before it has left, microseconds.
 const RETRY_US: u64 = 20_000;
 
-/// The next instant at which an event may come: not close to a tick, at which a kernel's timers expire before it or after.
+/// The next instant at which an event may come: not close to a tick, where a kernel's timers may expire before the event or
+/// after it.
 pub(crate) fn snap(at_us: u64, tick_us: u64) -> u64 {
     let (tick, phase) = (at_us / tick_us * tick_us, at_us % tick_us);
     let (first, last) = (tick_us / 4, tick_us - tick_us / 4);
@@ -43,13 +45,13 @@ struct Loop<'a> {
     rng: RngStream,
     events: BTreeMap<(u64, u64), Event>,
     serial: u64,
-    /// What the sender has sent that the network has taken.
+    /// Number of the sender's packets that the network has taken.
     taken: usize,
-    /// When the bottleneck is free.
+    /// The time at which the bottleneck is free.
     free_us: u64,
-    /// Segments of the loss under way that are still to be lost.
+    /// Segments of the current burst of losses that are still to be lost.
     losing: u64,
-    /// When the latest event came to the sender.
+    /// The time of the latest event at the sender.
     latest_us: u64,
     script: Script,
     segments_written: u64,
@@ -136,7 +138,7 @@ impl Loop<'_> {
         }
     }
 
-    /// An event comes to the sender, as soon as one may.
+    /// An event arrives at the sender, as soon as one may.
     fn at_sender(&mut self, at_us: u64, event: Event) {
         let allowed_us = snap(at_us.max(self.latest_us + GAP_US), self.situation.setup.tick_us);
         if allowed_us > at_us {
@@ -166,7 +168,7 @@ impl Loop<'_> {
         sent.unwrap_or(0) < self.segments_written
     }
 
-    /// The network takes what the sender has sent.
+    /// The network takes the packets that the sender has sent.
     fn take_sent(&mut self) {
         while let Some((at_us, segment)) = self.machine.sent.get(self.taken).copied() {
             self.taken += 1;
@@ -233,7 +235,7 @@ mod tests {
             let recording = play(&script).unwrap();
             assert_eq!(recording.states.len(), script.acks.len());
             assert_eq!(play(&script).unwrap(), recording, "seed {seed}");
-            // A peer acknowledges only what was sent: the script fits the sender that plays it.
+            // A peer acknowledges only segments that were sent: the script fits the sender that plays it.
             for ack in &script.acks {
                 let sent = recording.sent.iter().filter(|sent| sent.at_us < ack.at_us).map(|sent| sent.seq + 1).max();
                 assert!(ack.ack <= sent.unwrap_or(0), "seed {seed}: {ack:?}");

@@ -1,11 +1,11 @@
-//! The receiving end of a situation: it acknowledges as it was drawn to, not as any one kernel does.
+//! The receiving end of a situation: its behaviour is drawn, and follows no particular kernel.
 
 use crate::script::{PeerAck, Setup};
 use crate::situation::Acknowledging;
 use std::collections::BTreeSet;
 use transport::tcp::Segment;
 
-/// SACK blocks in an acknowledgement.
+/// Maximum number of SACK blocks in an acknowledgement.
 const MAX_BLOCKS: usize = 3;
 
 /// The peer's state.
@@ -20,7 +20,7 @@ pub(crate) struct Peer {
     above: BTreeSet<u64>,
     /// Blocks above `next`, the most recent first.
     blocks: Vec<(u64, u64)>,
-    /// Segments in order that are not acknowledged.
+    /// Number of segments in order that are not yet acknowledged.
     unacknowledged: u32,
     ts_recent: u32,
     ece: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Peer {
     mss: u64,
 }
 
-/// What the peer does about a segment.
+/// The peer's response to a segment.
 pub(crate) enum Reaction {
     /// It acknowledges at once.
     Now(PeerAck),
@@ -73,13 +73,13 @@ impl Peer {
         (self.unacknowledged > 0).then(|| self.acknowledge(now_us, None))
     }
 
-    /// The window changes to so many segments: an update is sent.
+    /// The window changes to this many segments, and an update is sent.
     pub(crate) fn change_window(&mut self, now_us: u64, segments: u64) -> PeerAck {
         self.window = segments;
         self.acknowledge(now_us, None)
     }
 
-    /// An acknowledgement of what has arrived.
+    /// An acknowledgement of the segments that have arrived.
     pub(crate) fn acknowledge(&mut self, now_us: u64, duplicate: Option<(u64, u64)>) -> PeerAck {
         self.unacknowledged = 0;
         let blocks = duplicate.into_iter().chain(self.blocks.iter().copied()).take(MAX_BLOCKS);

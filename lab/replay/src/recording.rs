@@ -1,16 +1,16 @@
-//! What a sender did while a script was played.
+//! The behaviour of a sender while a script was played.
 
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
 
-/// A script that is kept with what a kernel did.
+/// A script that is kept with a kernel's recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Golden {
     /// The kernel in words.
     pub kernel: String,
-    /// What was played.
+    /// The script.
     pub script: Script,
-    /// What the kernel did.
+    /// The kernel's recording.
     pub recording: Recording,
 }
 
@@ -19,14 +19,14 @@ pub struct Golden {
 pub struct Recording {
     /// The state just before and just after each acknowledgement.
     pub states: Vec<[State; 2]>,
-    /// What was sent after the handshake.
+    /// The packets sent after the handshake.
     pub sent: Vec<Sent>,
-    /// The time by which the latest of the script's events came late, microseconds: a busy machine in real time.
+    /// The greatest lateness of an event of the script, microseconds: a busy machine in real time causes it.
     #[serde(default)]
     pub late_us: u64,
 }
 
-/// The state of a sender, as `TCP_INFO` has it. It is kept as a list of these numbers.
+/// The state of a sender, as in `TCP_INFO`. It is stored as a list of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u32; 8]", into = "[u32; 8]")]
 pub struct State {
@@ -65,7 +65,7 @@ impl From<State> for [u32; 8] {
 pub(crate) const CA_STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 
 impl State {
-    /// Its fields with their names, in the order of their weight: what a difference in one explains comes after it.
+    /// Its fields with their names. A field comes before those whose differences it may explain.
     pub(crate) fn fields(&self) -> [(&'static str, u32); 8] {
         [
             ("ca_state", u32::from(self.ca_state)),
@@ -91,19 +91,19 @@ impl State {
 pub enum SentKind {
     /// Data for the first time.
     New,
-    /// Data that was sent before.
+    /// Data that was sent before (a retransmission).
     Retransmission,
     /// A probe of a closed window.
     Probe,
 }
 
-/// A packet that was sent. It is kept as a list of these values.
+/// A packet that was sent. It is stored as a list of these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u32, SentKind, bool)", into = "(u64, u64, u32, SentKind, bool)")]
 pub struct Sent {
-    /// When it was sent.
+    /// Time of sending, microseconds.
     pub at_us: u64,
-    /// Its segment; of a probe the first one that is not sent.
+    /// Number of the segment; for a probe that of the first unsent segment.
     pub seq: u64,
     /// Bytes of payload.
     pub bytes: u32,

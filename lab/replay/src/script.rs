@@ -1,11 +1,12 @@
-//! A script: how the hosts are set, when the application writes, and when which acknowledgement arrives at the sender.
+//! A script: the settings of the hosts, the application's writes, and the acknowledgements that arrive at the sender, with
+//! their times.
 //!
 //! Times are microseconds from the script's zero, which is a tick of the sender's timers. Data is counted in segments from
 //! zero, as the machines count it; a [`Layout`] says which bytes a segment holds.
 
 use serde::{Deserialize, Serialize};
 
-/// The settings of both hosts, and what they negotiate.
+/// The settings of both hosts, and the options that they negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setup {
     /// The sender's timer tick, microseconds.
@@ -14,7 +15,7 @@ pub struct Setup {
     pub send_buffer: u64,
     /// The congestion control, by the kernel's name.
     pub congestion: String,
-    /// Payload of a full segment, bytes: a multiple of 128, so that windows are whole segments in spite of scaling.
+    /// Payload of a full segment, bytes: a multiple of 128, so that windows are whole segments despite scaling.
     pub mss: u32,
     /// RFC 2018 selective acknowledgements.
     pub sack: bool,
@@ -22,29 +23,29 @@ pub struct Setup {
     pub timestamps: bool,
     /// RFC 3168 ECN.
     pub ecn: bool,
-    /// Data leaves in super-segments; without them the device takes one segment at a time (`gso_max_segs 1`).
+    /// Whether data leaves in super-segments; otherwise the device takes one segment at a time (`gso_max_segs 1`).
     pub tso: bool,
-    /// When the sender connects.
+    /// Time at which the sender connects.
     pub connect_us: u64,
-    /// When the SYN-ACK arrives.
+    /// Time at which the SYN-ACK arrives.
     pub established_us: u64,
     /// The window of the SYN-ACK, bytes.
     pub window: u16,
 }
 
-/// The application writes.
+/// A write of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    /// When it writes.
+    /// Time of the write.
     pub at_us: u64,
-    /// Bytes. If they are not whole segments, the next write comes after all of them have been sent.
+    /// Size, bytes. If it is not a whole number of segments, the next write comes after all bytes have been sent.
     pub bytes: u64,
 }
 
-/// An acknowledgement arrives.
+/// An arriving acknowledgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerAck {
-    /// When it arrives.
+    /// Time of arrival.
     pub at_us: u64,
     /// The first segment that the peer lacks.
     pub ack: u64,
@@ -59,12 +60,12 @@ pub struct PeerAck {
     /// TSval, milliseconds of the peer's clock; 0 without timestamps.
     #[serde(default)]
     pub tsval: u32,
-    /// TSecr, milliseconds since the script's zero: the time at which the sender sent what is echoed.
+    /// TSecr, milliseconds since the script's zero: the time at which the sender sent the echoed timestamp.
     #[serde(default)]
     pub tsecr: u32,
 }
 
-/// What is played.
+/// A script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
     /// Settings.
@@ -73,11 +74,11 @@ pub struct Script {
     pub writes: Vec<Write>,
     /// Acknowledgements, in their order.
     pub acks: Vec<PeerAck>,
-    /// When it ends: what is sent later is not compared.
+    /// The end of the script: packets sent later are not compared.
     pub end_us: u64,
 }
 
-/// Where segments begin and end in the stream of bytes.
+/// The boundaries of segments in the stream of bytes.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The end of each segment, bytes.
@@ -85,7 +86,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of what a script's application writes.
+    /// The layout of the data that a script's application writes.
     #[must_use]
     pub fn new(script: &Script) -> Self {
         let mss = u64::from(script.setup.mss);
@@ -98,7 +99,7 @@ impl Layout {
         Self { ends }
     }
 
-    /// The byte at which a segment begins. Beyond what is written that is the end.
+    /// The byte at which a segment begins. For a segment after the last one, the end of the data.
     #[must_use]
     pub fn start(&self, segment: u64) -> u64 {
         let last = self.ends.last().copied().unwrap_or(0);

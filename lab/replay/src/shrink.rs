@@ -1,10 +1,10 @@
-//! Shorter scripts to try: those of them that still differ in the same way are shrunk further.
+//! Shorter scripts to try. Those that still differ in the same way are shrunk further.
 
 use crate::difference::Difference;
 use crate::script::Script;
 
-/// Scripts that leave something out: all after the difference first, then runs of acknowledgements, from half of them down to
-/// single ones, and writes that end sooner. The shortest come first.
+/// Scripts with a part removed: everything after the difference, sequences of acknowledgements (from half of them down to
+/// single ones), and the ends of writes. The shortest come first.
 #[must_use]
 pub fn candidates(script: &Script, difference: &Difference) -> Vec<Script> {
     let last = (difference.ack + 1).min(script.acks.len());
@@ -24,7 +24,7 @@ pub fn candidates(script: &Script, difference: &Difference) -> Vec<Script> {
 
 fn cut(script: &Script, count: usize) -> Script {
     let mut shorter = script.clone();
-    // Some time is left for what a timer does after the last acknowledgement.
+    // Some time is left for timers that expire after the last acknowledgement.
     let rest = script.end_us - script.acks.last().map_or(0, |ack| ack.at_us);
     shorter.acks.truncate(count);
     shorter.end_us = (shorter.acks.last().map_or(script.end_us, |ack| ack.at_us) + rest).min(script.end_us);
@@ -37,7 +37,7 @@ fn without(script: &Script, start: usize, end: usize) -> Script {
     shorter
 }
 
-/// The same without what may not matter.
+/// The same script without parts that may not matter.
 fn simpler_settings(script: &Script) -> Vec<Script> {
     let setup = &script.setup;
     let changed = [

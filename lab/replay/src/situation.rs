@@ -7,13 +7,13 @@ use units::RngStream;
 /// Everything that a seed decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Situation {
-    /// The seed of the network's chance.
+    /// The seed of the network's random stream.
     pub seed: u64,
     /// Settings of the hosts.
     pub setup: Setup,
-    /// Acknowledgements until it ends.
+    /// Number of acknowledgements until the situation ends.
     pub acks: usize,
-    /// When the application writes how many bytes, milliseconds from the connection's start.
+    /// The application's writes: time in milliseconds from the connection's start, and bytes.
     pub writes: Vec<(u64, u64)>,
     /// The network.
     pub network: Network,
@@ -28,9 +28,9 @@ pub struct Situation {
 pub struct Network {
     /// Round-trip time without queues, microseconds.
     pub rtt_us: u64,
-    /// Time of a segment at the bottleneck, microseconds.
+    /// Transmission time of a segment at the bottleneck, microseconds.
     pub service_us: u64,
-    /// Segments that the bottleneck holds.
+    /// Size of the bottleneck's queue, segments.
     pub queue: u64,
     /// Probability that a loss begins.
     pub loss: f64,
@@ -46,16 +46,16 @@ pub struct Network {
     pub ack_loss: f64,
     /// Probability that an acknowledgement is late, and by how much at most.
     pub ack_late: (f64, u64),
-    /// From then on the round-trip time is another one, microseconds both.
+    /// A change of the round-trip time: when, and to which value, both in microseconds.
     pub path_change: Option<(u64, u64)>,
 }
 
 /// How the peer acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledging {
-    /// Segments in order for each acknowledgement.
+    /// Segments in order per acknowledgement.
     pub every: u32,
-    /// The longest wait for them, microseconds.
+    /// The longest wait for these segments, microseconds.
     pub delay_us: u64,
 }
 
@@ -64,14 +64,14 @@ const RTT_MS: [u64; 8] = [8, 15, 30, 50, 80, 120, 200, 400];
 const LOSS: [f64; 6] = [0.0, 0.0, 0.01, 0.03, 0.08, 0.2];
 const LATE: [f64; 5] = [0.0, 0.0, 0.0, 0.05, 0.15];
 const RARE: [f64; 6] = [0.0, 0.0, 0.0, 0.0, 0.02, 0.1];
-/// Time of the handshake beyond the round trip, microseconds: a kernel measures it some microseconds shorter, which matters where a
-/// whole number of ticks or of Hybla's 25 ms would be just reached.
+/// Time of the handshake beyond the round trip, microseconds: a kernel measures it some microseconds shorter, which matters
+/// if the sum just reaches a whole number of ticks or of Hybla's 25 ms.
 const HANDSHAKE_US: u64 = 30;
 /// Window without a limit, segments.
 const WIDE: u64 = 2000;
 
 impl Situation {
-    /// The situation of a seed, for a congestion control on a kernel with this tick.
+    /// The situation of a seed, for a congestion control and a kernel with this tick.
     #[must_use]
     pub fn drawn(seed: u64, congestion: &str, tick_us: u64) -> Self {
         let rng = &mut RngStream::named(seed, "situation");
@@ -145,7 +145,7 @@ fn writes(rng: &mut RngStream, mss: u32, has_small_writes: bool) -> Vec<(u64, u6
     (0..count).map(write).collect()
 }
 
-/// Changes of the window, which at last is wide again.
+/// Changes of the window, the last of which opens it wide again.
 fn windows(rng: &mut RngStream) -> Vec<(u64, u64)> {
     if rng.chance(0.6) {
         return Vec::new();

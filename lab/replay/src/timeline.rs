@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Acknowledgements that are shown before the one at which the recordings differ.
 const BEFORE: usize = 4;
 
-/// What happened up to the first difference, a line each.
+/// The events up to the first difference, one per line.
 #[must_use]
 pub fn timeline(script: &Script, ours: &Recording, kernel: &Recording, difference: &Difference) -> String {
     let setup = &script.setup;

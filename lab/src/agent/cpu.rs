@@ -27,7 +27,7 @@ impl CpuMeter {
         Ok(Self { processes: pids, start_times })
     }
 
-    /// The CPU time used since then.
+    /// The CPU time used since the creation.
     pub(super) fn read(&self) -> Outcome<Cpu> {
         let mut cpu = read_cpu_times(&self.processes)?;
         cpu.machine.iter_mut().zip(self.start_times.machine).for_each(|(now, start)| *now = now.saturating_sub(start));

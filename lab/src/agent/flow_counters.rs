@@ -19,7 +19,7 @@ pub(super) struct FlowCounters {
     sent: AtomicU64,
     /// Delays of datagrams, or durations of requests, milliseconds.
     times: Mutex<Vec<f64>>,
-    /// Time at which a flow of a given size was complete, from its start.
+    /// Time at which a flow of a given size was complete, counted from its start.
     pub(super) completion: OnceLock<Duration>,
     /// The sink's socket, once it has read all. It stays open until the process ends, so that the kernel still knows
     /// the connection. None for an external program.
@@ -33,7 +33,7 @@ pub(super) struct Connections {
     current: Option<CurrentConnection>,
     /// The counters of closed connections.
     closed: Sample,
-    /// The flow's stop has passed.
+    /// Whether the flow's stop has passed.
     stopped: bool,
 }
 
@@ -61,7 +61,7 @@ impl FlowCounters {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts a datagram that is sent.
+    /// Counts a sent datagram.
     pub(super) fn send(&self) {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
@@ -134,7 +134,7 @@ impl FlowCounters {
         Ok(())
     }
 
-    /// Locks the connections: none is opened or closed meanwhile.
+    /// Locks the connections: none is opened or closed while the lock is held.
     pub(super) fn connections(&self) -> MutexGuard<'_, Connections> {
         lock(&self.connections)
     }
@@ -146,7 +146,7 @@ impl Connections {
         self.current.as_ref().map(|current| current.ends)
     }
 
-    /// `sample`, which is of the current connection, with the counters of the closed ones.
+    /// Adds the counters of the closed connections to `sample`, which is of the current connection.
     pub(super) fn with_closed(&self, sample: Sample) -> Sample {
         sum(&self.closed, sample)
     }
@@ -158,7 +158,7 @@ impl Connections {
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         if let Some((stream, shutdown)) = self.current.as_ref().and_then(|current| current.stream.as_ref()) {
-            let _ = stream.shutdown(*shutdown); // fails where the connection has gone by itself
+            let _ = stream.shutdown(*shutdown); // fails if the connection has already ended
         }
     }
 }
@@ -180,7 +180,7 @@ fn sum(closed: &Sample, current: Sample) -> Sample {
     Sample { tcp, arrived, received, ..current }
 }
 
-/// Locks even if a thread has panicked: its flow then stands still, which the samples show.
+/// Locks even if a thread has panicked: its flow then stops, which the samples show.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The state of a flow's connections at both of its hosts, as the kernel shows it.
+//! The state of a flow's connections at both of its hosts, as the kernel reports it.
 
 use super::{Outcome, within};
 use crate::protocol::{FlowEnd, Sample, TcpInfo};

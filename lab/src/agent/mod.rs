@@ -37,9 +37,10 @@ const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `agent PLAN RESULTS` carries out a plan; `agent replay SCRIPTS RECORDINGS [NAMESPACE]` plays scripts; `agent off` powers the guest off, `agent preload` reads the program into its memory.
-/// Outside of guests `agent link ...` is an
-/// emulated link, `agent reap TESTBED` a reaper, `agent testbed LINK ...` a testbed, and `agent kernel-drill ...` a campaign.
+/// `agent PLAN RESULTS` carries out a plan; `agent replay SCRIPTS RECORDINGS [NAMESPACE]` plays scripts; `agent off` powers
+/// the guest off, `agent preload` reads the program into the guest's memory. Outside of guests `agent link ...` is an
+/// emulated link, `agent reap TESTBED` a reaper, `agent testbed LINK ...` a testbed, and `agent kernel-drill ...` a
+/// campaign.
 #[must_use]
 pub fn main(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -53,7 +54,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["replay", scripts, recordings, namespace] => replay::play(scripts, recordings, Some(namespace)),
         ["kernel-drill", ref options @ ..] => replay::campaign(options),
         [plan, answer] => carry_out(plan, answer),
-        _ => Err("the lab's agent is started by the lab, inside its guests and for its testbeds".into()),
+        _ => Err("only the lab starts the lab's agent, inside its guests and for its testbeds".into()),
     };
     outcome.map_or_else(
         |error| {
@@ -74,8 +75,8 @@ fn power_off() -> Outcome<()> {
     Ok(())
 }
 
-/// Reads the files of this program, so that no page of them is missing in the guest's memory later: while a virtual machine
-/// waits for one, its time goes to the next timer.
+/// Reads the files of this program, so that all their pages are in the guest's memory from now on. While a virtual machine
+/// waits for a page, its clock advances to the next timer.
 fn preload() -> Outcome<()> {
     let maps = fs::read_to_string("/proc/self/maps")?;
     let files: BTreeSet<&str> = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).collect();
@@ -154,7 +155,7 @@ fn output_of(line: &str) -> Outcome<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Sleeps until then; not at all if that is in the past.
+/// Sleeps until this instant; not at all if it is in the past.
 fn sleep_until(due: Instant) {
     std::thread::sleep(due.saturating_duration_since(Instant::now()));
 }

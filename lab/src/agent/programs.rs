@@ -104,13 +104,13 @@ impl protocol::Programs {
         if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
     }
 
-    /// The time that the transfer took: of a file by FTP without the dialogue before it, by the rate that wget reports, else
-    /// the client's `duration`.
+    /// The time that the transfer took: for a file by FTP computed from the rate that wget reports, without the dialogue
+    /// before the transfer; otherwise the client's `duration`.
     fn transfer_time(&self, size: Option<u64>, duration: Duration) -> Outcome<Duration> {
         let (Generator::Ftp, Some(size)) = (self.generator, size) else { return Ok(duration) };
         let log = &self.client.output;
-        let rate =
-            wget_rate(log).ok_or_else(|| format!("reports no rate like (42.5 MB/s) in {log}: {}", log_tail(log)))?;
+        let rate = wget_rate(log)
+            .ok_or_else(|| format!("wget reports no rate like (42.5 MB/s) in {log}: {}", log_tail(log)))?;
         #[expect(clippy::cast_precision_loss, reason = "a file of less than 2^53 bytes")]
         Ok(Duration::from_secs_f64(size as f64 / rate))
     }
@@ -134,7 +134,7 @@ impl Client {
     fn terminate(&self) {
         if let Some(process_id) = self.process_id.get().filter(|_| self.outcome.get().is_none()) {
             self.is_terminated.store(true, Ordering::Relaxed);
-            let _ = kill(*process_id, Signal::SIGTERM); // fails where it has just ended by itself
+            let _ = kill(*process_id, Signal::SIGTERM); // fails if it has just ended by itself
         }
     }
 
@@ -179,8 +179,8 @@ fn serve_ftp(command: &NetnsCommand, source: SocketAddr, subflows: &[IpAddr]) ->
     Ok(())
 }
 
-/// A listener for further subflows: the kernel accepts them where somebody listens, and vsftpd listens on the address
-/// of the first one only.
+/// A listener for further subflows: the kernel accepts them only at an address with a listener, and vsftpd listens on the
+/// address of the first one only.
 fn subflow_listener(address: SocketAddr) -> Outcome<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::MPTCP))?;
     socket.bind(&address.into())?;
@@ -193,7 +193,7 @@ fn spawn(command: &NetnsCommand, input: Stdio, output: Stdio) -> Outcome<Child> 
     let mut tokens = command.line.split_whitespace();
     let errors = File::options().append(true).create(true).open(&command.output)?;
     let mut command = Command::new(tokens.next().unwrap_or_default());
-    command.env("LC_ALL", "C"); // wget's numbers are read
+    command.env("LC_ALL", "C"); // wget's numbers are parsed
     Ok(command.args(tokens).stdin(input).stdout(output).stderr(errors).spawn()?)
 }
 
@@ -216,7 +216,7 @@ fn received(file: &str) -> Option<u64> {
     report["end"]["sum_received"]["bytes"].as_u64()
 }
 
-/// The rate in wget's log, bytes a second: three digits, in units of 1024.
+/// The rate in wget's log, bytes per second: three digits, in units of 1024.
 fn wget_rate(log: &str) -> Option<f64> {
     let log = fs::read_to_string(log).ok()?;
     let (rate, unit) = log.rsplit_once("B/s)")?.0.rsplit_once('(')?.1.split_once(' ')?;

@@ -70,7 +70,7 @@ fn request(mut stream: &TcpStream, size: u64, counters: &FlowCounters) -> Outcom
     while remaining > 0 {
         let bytes = stream.read(&mut block)? as u64;
         if bytes == 0 {
-            return Err("the server has gone".into());
+            return Err("the server has closed the connection".into());
         }
         counters.read(bytes);
         remaining -= bytes;
@@ -78,10 +78,10 @@ fn request(mut stream: &TcpStream, size: u64, counters: &FlowCounters) -> Outcom
     Ok(())
 }
 
-/// Serves one connection after the other.
+/// Serves one connection after another.
 fn serve(listener: &TcpListener) -> Outcome<()> {
     loop {
-        // It fails where the flow stops in the middle of a response.
+        // It fails if the flow stops in the middle of a response.
         let _ = respond(&listener.accept()?.0);
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct FlowSampler<'a> {
     received: u64,
     /// Datagrams, or responses to requests, that had arrived at the last sample.
     count: u64,
-    /// Whether a sample has been taken after the flow's end.
+    /// Whether a sample has been taken since the flow's end.
     ended: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> FlowSampler<'a> {
         Ok((Sample::default(), addresses.iter().map(sample_of_address).collect()))
     }
 
-    /// Bytes that the sink has read; of an external program that has not ended, bytes that the kernel has received for
+    /// Bytes that the sink has read; for an external program that has not ended, the bytes that the kernel has received for
     /// it.
     fn delivered(&self, counters: &FlowCounters) -> u64 {
         match counters.delivered() {
@@ -117,7 +117,7 @@ impl<'a> FlowSampler<'a> {
         if self.traffic.programs().is_some() {
             self.observe(counters)?;
         }
-        // A program's own count, at its end, may be less than the kernel's before.
+        // A program's own count, at its end, may be less than the kernel's earlier count.
         let previous = self.results.delivered_by_second.last().copied().unwrap_or(0);
         self.results.delivered_by_second.push(self.delivered(counters).max(previous));
         Ok(())
@@ -134,7 +134,7 @@ impl<'a> FlowSampler<'a> {
         Ok(self.results)
     }
 
-    /// The MPTCP counters of both hosts; those of connections are of the host that connects.
+    /// The MPTCP counters of both hosts; those of connections are taken from the host that connects.
     fn mptcp_ext(&self) -> Outcome<MptcpExtCounters> {
         let counters_of = |side: usize| within(&self.traffic.ends[side].netns, netstat::mptcp_ext);
         let (source, sink) = (counters_of(0)?, counters_of(1)?);

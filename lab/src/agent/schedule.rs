@@ -17,8 +17,8 @@ pub(super) enum Task<'a> {
     Run(&'a str),
 }
 
-/// All tasks until the end of the run, earliest first. Of tasks at one instant samples come first: they are of the
-/// interval before it.
+/// All tasks until the end of the run, earliest first. At one instant samples come before other tasks, because they belong
+/// to the interval before it.
 pub(super) fn tasks(plan: &Plan) -> Vec<(Span, Task<'_>)> {
     let sample = plan.sample.as_nanos().max(1);
     let samples = (1..=plan.duration.as_nanos() / sample).map(|n| (Span(n * sample), Task::Sample));

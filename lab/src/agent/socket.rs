@@ -8,18 +8,18 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 /// The length of a listener's accept queue.
 const BACKLOG: i32 = 8;
 
-/// A socket with the flow's congestion control. As a socket option it needs only this process's privileges; as a
-/// namespace's default the algorithm would have to be allowed on the whole machine.
+/// A socket with the flow's congestion control. A socket option needs only this process's privileges; to be a namespace's
+/// default, the algorithm would have to be allowed on the whole machine.
 pub(super) fn socket(tcp: &TcpSpec, address: SocketAddr) -> Outcome<Socket> {
     let protocol = if tcp.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
     let set = socket.set_tcp_congestion(tcp.congestion.as_bytes());
     set.map_err(|error| format!("no congestion control {}: {error}", tcp.congestion))?;
-    // An MPTCP socket takes any name, and says nothing if the kernel has no such algorithm.
+    // An MPTCP socket takes any name and reports no error if the kernel has no such algorithm.
     let (wanted, actual) = (tcp.congestion.as_bytes(), socket.tcp_congestion()?);
     if actual.split(|byte| *byte == 0).next() != Some(wanted) {
         let actual = String::from_utf8_lossy(&actual).trim_end_matches('\0').to_owned();
-        return Err(format!("no congestion control {}: the socket has {actual}", tcp.congestion).into());
+        return Err(format!("no congestion control {}: the socket uses {actual}", tcp.congestion).into());
     }
     Ok(socket)
 }

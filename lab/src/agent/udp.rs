@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Size of the socket buffers, bytes: so large that they drop nothing while the sink waits for the CPU or the source's
+/// Size of the socket buffers, bytes: large enough to drop nothing while the sink waits for the CPU or the source's
 /// host has a long queue.
 const BUFFER: usize = 64 << 20;
 
@@ -46,7 +46,7 @@ fn receive(socket: &UdpSocket, udp: UdpSpec, start: Instant, counters: &FlowCoun
 
 fn send(udp: UdpSpec, ends: &[FlowEnd; 2], [start, end]: [Instant; 2], counters: &FlowCounters) -> Outcome<()> {
     enter(&ends[0].netns)?;
-    nix::sys::prctl::set_timerslack(1)?; // else each may be 50 us late
+    nix::sys::prctl::set_timerslack(1)?; // otherwise each may be 50 us late
     let socket = UdpSocket::bind((ends[0].address.ip(), 0))?;
     setsockopt(&socket, SndBufForce, &BUFFER)?;
     socket.connect(ends[1].address)?;

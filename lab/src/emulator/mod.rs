@@ -5,9 +5,9 @@
 //!               <-  reverse pipe  <-
 //! ```
 //!
-//! For kernels without `netem`. Each link is a process (`agent link ...`), so that links share the cores and their CPU
-//! time is separate from that of what is tested. While packets are in the link it polls every [`TICK`], which bounds
-//! both its error and its cost; otherwise it sleeps.
+//! For kernels without `netem`. Each link is a process (`agent link ...`), so that links share the cores and their CPU time
+//! is separate from that of the system under test. While packets are in the link it polls every [`TICK`], which bounds both
+//! its error and its cost; otherwise it sleeps.
 //!
 //! The process reads [changes](Change) as lines on standard input, and ends with it, so that no link outlives its
 //! owner.
@@ -30,8 +30,7 @@ use units::{Instant, RngStream};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The polling interval: as exact as a network card with interrupt coalescing. The kernel's timer slack adds some 50
-/// us.
+/// The polling interval: as exact as a network card with interrupt coalescing. The kernel's timer slack adds about 50 us.
 const TICK: Duration = Duration::from_micros(200);
 /// The polling interval of an empty link for lines on standard input, ms.
 const IDLE_MS: u16 = 10;
@@ -78,7 +77,7 @@ impl Packet for Frame {
     fn duplicate(&mut self) -> Self {
         Self(self.0.clone())
     }
-    /// Flips the last bit, which is the payload's unless there is none.
+    /// Flips the last bit, which belongs to the payload if there is one.
     fn corrupt(&mut self) {
         if let Some(last) = self.0.last_mut() {
             *last ^= 1;
@@ -172,7 +171,7 @@ impl Link {
             "forward" => &mut self.directions[..1],
             "reverse" => &mut self.directions[1..],
             "both" => &mut self.directions[..],
-            _ => return Err(format!("`{direction_word}` is no direction\nforward, reverse or both")),
+            _ => return Err(format!("`{direction_word}` is not a direction\nforward, reverse or both")),
         };
         for direction in directions {
             changes.iter().for_each(|change| change.apply(now, &mut direction.pipe, &mut direction.mtu));

@@ -9,16 +9,17 @@ use std::fmt;
 use std::str::FromStr;
 use units::{Instant, Span};
 
-/// Bytes of an Ethernet header, which `tc` counts too: so that either gives a link the same rate.
+/// Bytes of an Ethernet header, which `tc` counts too, so that both give a link the same rate.
 const ETHERNET: u32 = 14;
 /// The default queue limit.
 const QUEUE: Span = Span::from_millis(50);
 
-/// One direction of a link. Keys that are left out: no limit of rate, no delay, jitter, loss or other impairment, a
-/// queue of 50 ms, no limit of the packet's size.
+/// One direction of a link. The defaults are no rate limit, no delay, jitter, loss or other impairment, a queue of 50 ms,
+/// and no limit of the packet's size.
 ///
-/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. `police=RATE:BURST` drops what exceeds it, before the queue. The queue
-/// is drop-tail, or RED with `red=MIN:MAX:PROBABILITY:WEIGHT` (bytes, bytes, numbers), its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
+/// The rate counts a packet's Ethernet header (`overhead=14b` by default). Jitter keeps the order. `police=RATE:BURST` drops
+/// what exceeds it, before the queue. The queue is drop-tail, or RED with `red=MIN:MAX:PROBABILITY:WEIGHT` (bytes, bytes,
+/// numbers), its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub(crate) pipe: PipeConfig,
@@ -51,7 +52,7 @@ impl Shape {
     }
 
     fn set(&mut self, word: &str) -> Result<(), String> {
-        let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no `key=value`"))?;
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not `key=value`"))?;
         let pipe = &mut self.pipe;
         match key {
             "rate" => pipe.rate = Some(BitRate::parse(value)?.0),
@@ -113,7 +114,7 @@ impl FromStr for Change {
             Some(("delay", value)) => Time::parse(value).map(|time| Self::Delay(time.0)),
             Some(("loss", value)) => loss(value).map(Self::Loss),
             Some(("mtu", value)) => bytes(value).map(Self::Mtu),
-            _ => Err(format!("`{word}` is no change\nchanges are up, down, rate=, delay=, loss=, mtu=")),
+            _ => Err(format!("`{word}` is not a change\nchanges are up, down, rate=, delay=, loss=, mtu=")),
         }
     }
 }
@@ -163,7 +164,7 @@ fn reorder(value: &str) -> Result<Reordering, String> {
     }
 }
 
-/// `800us:1ms:32:0`: least and greatest time to the next slot, its packets and its bytes, 0 for any number of one of them.
+/// `800us:1ms:32:0`: least and greatest time to the next slot, its packets and its bytes, 0 for no limit of one of the two.
 fn slot(value: &str) -> Result<SlotConfig, String> {
     let wrong = || format!("`{value}`: slot is MIN:MAX:PACKETS:BYTES, one of the latter two above 0, `800us:1ms:32:0`");
     let [min, max, packets, bytes] = value.split(':').collect::<Vec<_>>().try_into().map_err(|_| wrong())?;
@@ -193,7 +194,7 @@ fn limit(value: &str) -> Result<QueueLimit, String> {
         QueueSize::Packets(packets) => Ok(QueueLimit::Packets(packets)),
         QueueSize::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
         QueueSize::Time(span) => Ok(QueueLimit::Time(span)),
-        QueueSize::Bdp(_) => Err(format!("`{value}`: a link knows no path\nwrite a time, bytes or packets")),
+        QueueSize::Bdp(_) => Err(format!("`{value}`: a link has no path\nwrite a time, bytes or packets")),
     }
 }
 

@@ -17,10 +17,10 @@ pub(crate) enum CaptureProgram {
 }
 
 impl CaptureProgram {
-    /// The first of them that is on the path.
+    /// The first of these programs that is on the path.
     ///
     /// # Errors
-    /// The error if no program is installed: how to install one.
+    /// No program is installed; the error says how to install one.
     pub(crate) fn find() -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -43,7 +43,7 @@ impl CaptureProgram {
                 let options: Vec<String> = devices.iter().map(|device| format!("-i {device} -s {BYTES}")).collect();
                 vec![(format!("dumpcap -q {} -w", options.join(" ")), format!("{host}.pcapng"))]
             }
-            // As another user it could not write there.
+            // As another user tcpdump could not write there.
             Self::Tcpdump => {
                 let capture = |device: &String| {
                     (format!("tcpdump -Z root -i {device} -s {BYTES} -U -w"), format!("{host}-{device}.pcap"))
@@ -72,7 +72,7 @@ impl Network<'_> {
     pub(crate) fn end_captures(&self) -> Vec<String> {
         let end = |(_, _, file): (String, String, String)| {
             let pid = self.environment.file(&format!("{file}.pid"));
-            // A zombie has ended.
+            // A zombie process counts as ended.
             let runs = "grep -qs \"^State:.[^ZX]\" /proc/$pid/status";
             format!(
                 "pid=$(cat {pid}); rm {pid}; kill -INT $pid; for n in $(seq 200); do {runs} || break; sleep 0.05; done"

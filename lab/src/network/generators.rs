@@ -36,8 +36,8 @@ impl Network<'_> {
         Some(Programs { generator, server, client })
     }
 
-    /// The command lines of server and client. iperf3 counts whole seconds: one that is begun when the run ends is a
-    /// second more.
+    /// The command lines of server and client. iperf3 counts whole seconds: a second that has begun when the run ends counts
+    /// as well.
     fn iperf3(&self, k: usize, start: Instant) -> [String; 2] {
         let flow = &self.experiment.flows[k];
         let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
@@ -45,7 +45,7 @@ impl Network<'_> {
         let seconds = end.since(start).as_nanos().div_ceil(Span::from_secs(1).as_nanos()).max(1);
         let length = size.map_or_else(|| format!("--time {seconds}"), |bytes| format!("--bytes {bytes}"));
         let [source, sink] = self.flow_ends(k).map(|end| end.address);
-        // Without the option a server of both versions sees IPv4's addresses as IPv6's.
+        // Without the option a server of both versions sees IPv4 addresses as IPv6 addresses.
         let version = format!("--version{}", if self.family == Family::V4 { 4 } else { 6 });
         let interval = self.experiment.sample.unwrap_or(Span::from_secs(1)).clamp(INTERVALS[0], INTERVALS[1]);
         let (interval, congestion) = (interval.as_secs_f64(), &congestion.name);
@@ -88,7 +88,7 @@ impl Network<'_> {
         flows.filter(|_| self.environment.generator == Generator::Ftp).flat_map(files_of_flow).collect()
     }
 
-    /// A file of vsftpd, in memory where possible: its owner has to be the server's.
+    /// A file of vsftpd, in memory if possible: its owner has to be the server's user.
     fn ftp_file(&self, k: usize, extension: &str) -> String {
         format!("{}/vsftpd-{k}.{extension}", self.environment.sockets)
     }

@@ -60,8 +60,8 @@ impl Network<'_> {
         lines
     }
 
-    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other host opens a subflow
-    /// to each: routes make it one a path.
+    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other host opens a subflow to
+    /// each: routes make it one per path.
     fn endpoints(&self, k: usize, pair: &HostPair, flow: &Flow) -> Vec<String> {
         let further_subflows = pair.paths.len() - 1;
         let mut lines: Vec<String> = Vec::new();
@@ -106,7 +106,7 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     settings
 }
 
-/// Without super-segments TCP gives this device of its host one segment at a time.
+/// The command that makes TCP give a device one segment at a time, if its host has no super-segments.
 pub(super) fn single_segments(host: &Host, netns: &str, device: &str) -> Option<String> {
     (!host.tso).then(|| format!("ip -n {netns} link set dev {device} gso_max_segs 1"))
 }

@@ -9,8 +9,8 @@
 //! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets
 //! back for it. The reverse direction has its queue in the last router. Where the scenario says `local`, the queue is
 //! in the host instead, as for a tunnel whose device and sockets are part of the scenario, because a full queue then
-//! holds back the tunnel. Flows have hosts of their own, since settings and counters are a namespace's; those through
-//! the tunnel share the tunnel's.
+//! holds back the tunnel. Flows have hosts of their own, since settings and counters belong to a namespace; flows through
+//! the tunnel share the tunnel's hosts.
 //!
 //! - `address`: subnets and addresses. `topology`: namespaces, veth pairs and routes. `shape`: rates, queues, delays,
 //!   losses.
@@ -58,7 +58,7 @@ pub(crate) struct Environment {
     pub(crate) agent: String,
     /// Whether the kernel has `netem`; otherwise links are emulated.
     pub(crate) netem: bool,
-    /// Whether the kernel has RED; otherwise the emulator of links has it, where it emulates any.
+    /// Whether the kernel has RED; otherwise the emulator provides it for the links that it emulates.
     pub(crate) red: bool,
     /// Size of a token bucket, packets.
     pub(crate) burst: u32,
@@ -161,7 +161,7 @@ impl<'a> Network<'a> {
         self.interface_ends().map(|(netns, device)| format!("ip -s -j -n {netns} link show dev {device}")).collect()
     }
 
-    /// Pair and path of every two of [`Self::device_counters`].
+    /// Pair and path of each two consecutive commands of [`Self::device_counters`].
     pub(crate) fn host_paths(&self) -> Vec<(usize, usize)> {
         self.pairs.iter().enumerate().flat_map(|(k, pair)| pair.paths.iter().map(move |p| (k, *p))).collect()
     }
@@ -171,7 +171,7 @@ impl<'a> Network<'a> {
         self.pair_of[k]
     }
 
-    /// Whether the counters of its hosts are recorded with flow `k`: the hosts of a tunnel have several flows.
+    /// Whether the counters of its hosts are recorded with flow `k`, because the hosts of a tunnel have several flows.
     pub(crate) fn has_host_counters(&self, k: usize) -> bool {
         self.pairs[self.pair_of[k]].flow == k
     }

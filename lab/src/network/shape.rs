@@ -124,7 +124,7 @@ impl Network<'_> {
         ]
     }
 
-    /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it
+    /// Delay and loss. tbf passes a packet on when its transmission would begin; netem's rate adds the time that it
     /// takes.
     fn netem(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
         let (netns, device) = self.netem_at(i, forward);
@@ -143,7 +143,7 @@ impl Network<'_> {
         let impairments: String = impairments(pipe).iter().map(argument).collect();
         let impairments = impairments + &netem_reorder_and_slot(pipe);
         let overhead = i64::from(pipe.overhead) - ETHERNET;
-        // With a rate, and be it without effect, netem keeps packets in order.
+        // With a rate, even an ineffective one, netem keeps packets in order.
         let rate = match pipe.rate {
             _ if pipe.jitter.reorders => String::new(),
             Some(rate) => format!(" rate {}bit {overhead}", rate.as_bits()),
@@ -155,7 +155,7 @@ impl Network<'_> {
         )
     }
 
-    /// Namespace and device of the queue of a link's direction.
+    /// Namespace and device that hold the queue of a link's direction.
     fn queue_at(&self, i: usize, forward: bool) -> Interface {
         if let Some((k, p)) = self.local(i, forward) {
             return (self.host(forward, k), uplink(p));
@@ -306,7 +306,7 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
                  bandwidth {bits}bit{ecn}"
             ));
         }
-        // As the simulator's: without tins, flow queues by flow and not by host. It always does ECN.
+        // As in the simulator: no tins, and queues per flow, not per host. ECN is always on.
         QueueDiscipline::Cake(CakeConfig { rtt }) => {
             return Some(format!("cake unlimited besteffort flows rtt {}us memlimit {bytes}", us(*rtt)));
         }
@@ -323,9 +323,9 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
     Some(format!("{arguments} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
 }
 
-/// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves
-/// the average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it
-/// takes the power of two that is nearest to `weight`.
+/// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves the
+/// average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). The result is the longest burst for which it
+/// takes the power of two nearest to `weight`.
 fn burst(weight: f64, min_packets: f64) -> u32 {
     let exponent = -weight.log2().round();
     let weight = 2f64.powf(-exponent);
@@ -394,7 +394,7 @@ fn emulated_reorder_and_slot(pipe: &PipeConfig) -> String {
 fn netem_delay(pipe: &PipeConfig) -> (f64, String) {
     let Jitter { span, distribution, correlation, reorders } = pipe.jitter;
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
-    // netem's goes both ways from the delay; one that only adds is half as long from its middle.
+    // netem's jitter goes both ways from the delay; a jitter that only adds is half as long, around its middle.
     let is_added = distribution == JitterDistribution::Added;
     let (middle, span) = if is_added { (us(span) / 2.0, us(span) / 2.0) } else { (0.0, us(span)) };
     // Without netem's rate, which keeps the order, the time of a full packet's transmission is a part of the delay.

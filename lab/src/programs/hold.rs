@@ -1,11 +1,11 @@
 //! Programs that are loaded while runs use them.
 //!
-//! A file for each program in [`FOLDER`], which is empty after a restart as the kernel is, holds the id of the
-//! registration that a lab has made. Who uses the program has a shared lock on the file; who stops using it takes the
-//! lock for itself, without waiting: if that succeeds nobody else uses it, and if the registration is still the one in
-//! the file, it is removed. A lock ends with its process. A run has it twice, itself and in its reaper, so that a
-//! program is unloaded also when the run is killed; if both are killed, the next run that uses it does so. Loading and
-//! unloading, and taking and returning the shared lock, happen under the lock of one more file, one at a time.
+//! A file per program in [`FOLDER`], which is empty after a restart as the kernel is, holds the id of the registration that
+//! a lab has made. A user of the program holds a shared lock on the file. When it stops, it tries to get the exclusive lock
+//! without waiting. If that succeeds, nobody else uses the program, and the registration is removed if it is still the one
+//! in the file. A lock ends with its process. A run holds it twice, itself and in its reaper, so that a program is also
+//! unloaded when the run is killed. If both are killed, the next run that uses the program unloads it. Loading and
+//! unloading, and taking and returning the shared lock, happen one at a time, under the lock of one more file.
 
 use super::Programs;
 use kernel::{Condition, PROGRAMS, Program};
@@ -17,7 +17,7 @@ use std::path::Path;
 /// The folder of the locks.
 const FOLDER: &str = "/run/ropewalk-lab";
 
-/// The programs that the machine's kernel can load, if this process may.
+/// The programs that the machine's kernel can load, if this process is allowed to.
 pub(crate) fn find() -> Programs {
     if let Some(obstacle) = kernel::check().into_iter().find(Condition::is_obstacle) {
         let Condition { name, found, remedy, .. } = obstacle;
@@ -53,7 +53,7 @@ impl Hold {
         held.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Uses these programs, which are loaded, too.
+    /// Adds a user of these programs, which are already loaded.
     pub(crate) fn join(names: &[&str]) -> Self {
         let Some(_one_at_a_time) = one_at_a_time().ok().filter(|_| !names.is_empty()) else { return Self(Vec::new()) };
         let programs = names.iter().filter_map(|name| kernel::program(name));
@@ -75,10 +75,10 @@ impl Held {
         Ok(Self { program, file })
     }
 
-    /// Loads the program if it is not loaded, and writes down that a lab did.
+    /// Loads the program if it is not loaded, and records that a lab did.
     fn load(&self) -> Result<(), String> {
         if !kernel::registered().contains(self.program.kernel_name) {
-            // The hosts of a run are namespaces, of which a restricted program could not become the default.
+            // The hosts of a run are namespaces, and a restricted program could not become the default of one.
             let loaded =
                 kernel::load_for(self.program, kernel::Audience::Everybody).map_err(|error| error.to_string())?;
             self.write(&loaded.id.to_string()).map_err(|error| format!("{FOLDER}: {error}"))?;
@@ -86,7 +86,7 @@ impl Held {
         Ok(())
     }
 
-    /// Unloads the program if a lab has loaded it and none uses it any more.
+    /// Unloads the program if a lab has loaded it and no run uses it any more.
     fn release(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         self.file.unlock()?;
         if self.file.try_lock().is_err() {
@@ -115,7 +115,7 @@ fn id(program: &Program) -> Option<u32> {
     kernel::loaded().into_iter().find(is_it).map(|loaded| loaded.id)
 }
 
-/// The lock under which programs are loaded and unloaded. It is held for moments.
+/// The lock under which programs are loaded and unloaded. It is held only briefly.
 fn one_at_a_time() -> io::Result<File> {
     fs::create_dir_all(FOLDER)?;
     let file = open("lock")?;
@@ -123,7 +123,7 @@ fn one_at_a_time() -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a lock, which only root can do: who may read it could keep it from all others.
+/// Opens a lock, which only root can do: a process that may read the file could lock out all others.
 fn open(name: &str) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);

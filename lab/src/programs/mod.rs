@@ -1,7 +1,7 @@
 //! Congestion controls that the machine's own kernel lacks, as Ropewalk's eBPF programs (crate `kernel`).
 //!
-//! A run loads what its flows need. The names are the kernel's, for all of the machine: a program stays loaded as long
-//! as a run of any lab uses it, and the last one unloads it. One that was loaded already stays.
+//! A run loads what its flows need. The names are the kernel's and hold for the whole machine: a program stays loaded as
+//! long as a run of any lab uses it, and the last run unloads it. A program that was already loaded stays loaded.
 
 #[cfg(feature = "kernel")]
 mod hold;
@@ -22,13 +22,13 @@ use scenario::model::{Experiment, FlowKind};
 pub(crate) struct Programs {
     /// Names: the algorithm's in Ropewalk's registry, the program's in the kernel.
     pub(crate) names: Vec<(&'static str, &'static str)>,
-    /// The reason why there are none, and what to do about it.
+    /// The reason why there are none, and how to fix it.
     pub(crate) unavailable_reason: Option<String>,
 }
 
 impl Programs {
-    /// The kernel's name of the program that runs an algorithm with its parameters. A program takes none, but there is
-    /// one of its own for a coupling over BBR: `lia-bbr` for `{ name = "lia", path = "bbr" }`.
+    /// The kernel's name of the program that runs an algorithm with its parameters. A program takes no parameters, but a
+    /// coupling over BBR has a program of its own: `lia-bbr` for `{ name = "lia", path = "bbr" }`.
     fn kernel_name(&self, algorithm: &AlgorithmChoice) -> Option<&'static str> {
         let AlgorithmChoice { name, parameters } = algorithm;
         let parameters: Vec<(&str, &ParamValue)> =
@@ -44,13 +44,13 @@ impl Programs {
 }
 
 impl Capabilities {
-    /// The program of ours that runs an algorithm. The kernel's own has precedence.
+    /// The eBPF program that runs an algorithm. The kernel's own algorithm has precedence.
     fn program(&self, algorithm: &AlgorithmChoice) -> Option<&'static str> {
         let is_own = self.congestion_controls.contains(&algorithm.name);
         self.programs.kernel_name(algorithm).filter(|_| !is_own)
     }
 
-    /// The kernel's name of an algorithm: its own, or that of a program of ours.
+    /// The kernel's name of an algorithm: its own, or that of an eBPF program.
     pub(crate) fn kernel_name<'a>(&self, algorithm: &'a AlgorithmChoice) -> Option<&'a str> {
         let own = self.congestion_controls.contains(&algorithm.name) && algorithm.parameters.is_empty();
         if own { Some(&algorithm.name) } else { self.program(algorithm) }
@@ -61,7 +61,7 @@ impl Capabilities {
         self.default_congestion_controls.contains(&algorithm.name) || self.program(algorithm).is_some()
     }
 
-    /// Why a flow cannot have an algorithm.
+    /// The reason why a flow cannot have an algorithm.
     pub(crate) fn why_unknown(&self, algorithm: &AlgorithmChoice) -> String {
         let without_parameters = AlgorithmChoice::from(algorithm.name.as_str());
         if self.kernel_name(&without_parameters).is_some() {
@@ -69,7 +69,7 @@ impl Capabilities {
         }
         let programs: Vec<&str> = self.programs.names.iter().map(|(name, _)| *name).collect();
         let others = match &self.programs.unavailable_reason {
-            Some(reason) => format!("; of Ropewalk's eBPF programs it gets none, {reason}"),
+            Some(reason) => format!("; it gets none of Ropewalk's eBPF programs: {reason}"),
             None if programs.is_empty() => String::new(),
             None => format!(", and by Ropewalk's eBPF programs {}", programs.join(", ")),
         };

@@ -19,7 +19,7 @@ impl Hold {
     }
 }
 
-/// No programs, and why.
+/// No programs, and the reason.
 pub(crate) fn find() -> Programs {
     let reason = "this build has none: cargo install --path cli --features kernel,lab";
     Programs { names: Vec::new(), unavailable_reason: Some(reason.into()) }

@@ -1,4 +1,4 @@
-//! A campaign: situations of many seeds, on our machine and on a kernel. It goes on where it stopped.
+//! A campaign: situations of many seeds, on our machine and on a kernel. An interrupted campaign continues where it stopped.
 
 use super::Outcome;
 use super::judge::Judge;
@@ -11,9 +11,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Situations of a batch: of one boot of User-Mode Linux, or of one set of devices.
+/// Number of situations per batch: per boot of User-Mode Linux, or per set of devices.
 const BATCH: usize = 120;
-/// Attempts of a situation that differs or is late, in real time.
+/// Number of attempts of a situation that differs or is late, in real time.
 const ATTEMPTS: usize = 3;
 /// The greatest lateness of an event in real time, microseconds: events keep a quarter of a tick away from ticks.
 const MAX_LATE_US: u64 = 800;
@@ -21,17 +21,17 @@ const MAX_LATE_US: u64 = 800;
 const VIRTUAL: Tolerance = Tolerance { time_us: 100 };
 const REAL: Tolerance = Tolerance { time_us: 2500 };
 
-/// What a campaign is asked for.
+/// The options of a campaign.
 struct Options {
     choice: BackendChoice,
     congestion: Vec<String>,
     seeds: Range<u64>,
     folder: PathBuf,
-    /// Seeds that differed are played again.
+    /// Whether seeds that differed are played again.
     again: bool,
-    /// The first script of each class of differences is shrunk.
+    /// Whether the first script of each class of differences is shrunk.
     shrink: bool,
-    /// The kernel's recordings of all scripts that do not differ are kept in this folder.
+    /// The folder in which the kernel's recordings of all scripts that do not differ are kept.
     keep: Option<PathBuf>,
 }
 
@@ -149,7 +149,7 @@ impl Campaign<'_> {
         Ok(Verdict { seed, acks: script.acks.len(), difference, explanation, is_late })
     }
 
-    /// Keeps a script that differs, with its timeline; and one that does not, if that is wanted.
+    /// Keeps a script that differs, with its timeline, and a script that does not differ if that is asked for.
     fn keep(&self, verdict: &Verdict, script: Script, kernel: Recording, shrunk: &mut BTreeSet<String>) -> Outcome<()> {
         let name = format!("{}-{}-{}", self.judge.release(), self.congestion, verdict.seed);
         match (&verdict.difference, &self.options.keep) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Ticks by which the kernel's timer wheel rounds timeouts of up to 4032 ticks: a script's zero is at a multiple.
 const WHEEL: u64 = 64;
-/// Readings of the clock at most: a kernel that has just been booted has no such timer yet.
+/// Maximum number of readings: a kernel that has just been booted has no such timer yet.
 const ATTEMPTS: usize = 1000;
 
 /// The clock (`CLOCK_MONOTONIC`), and the phase of the ticks.
@@ -20,7 +20,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Reads the phase of the ticks, which last `tick_us`.
+    /// Reads the phase of the ticks, whose period is `tick_us`.
     pub(super) fn read(tick_us: u64) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let tick_ns = tick_us * 1000;
         for _ in 0..ATTEMPTS {
@@ -29,7 +29,7 @@ impl Clock {
             let number = |name: &str| number_after(&text, name).ok_or(format!("/proc/timer_list has no {name}"));
             let (start_ns, jiffies) = (number("now at")?, number("jiffies:")?);
             let phase = next_tick_ns(&text).map(|next_tick| (start_ns + tick_ns - next_tick % tick_ns) % tick_ns);
-            // In the middle of a tick, so that time and count belong together.
+            // In the middle of a tick, so that the time and the count of ticks agree.
             if let Some(phase) = phase.filter(|phase| (tick_ns / 4..tick_ns * 3 / 4).contains(phase)) {
                 let aligned_ns = (start_ns - phase) + (WHEEL - jiffies % WHEEL + outer_delay()?) * tick_ns;
                 return Ok(Self { start, start_ns, aligned_ns, tick_ns });
@@ -44,18 +44,18 @@ impl Clock {
         self.start_ns + self.start.elapsed().as_nanos() as u64
     }
 
-    /// Until then.
+    /// The time until an instant.
     pub(super) fn until(&self, at_ns: u64) -> Duration {
         Duration::from_nanos(at_ns.saturating_sub(self.now_ns()))
     }
 
-    /// The first instant from then on that can be a script's zero.
+    /// The first instant, from this one on, that can be a script's zero.
     pub(super) fn aligned_from(&self, at_ns: u64) -> u64 {
         self.aligned_ns + at_ns.saturating_sub(self.aligned_ns).next_multiple_of(WHEEL * self.tick_ns)
     }
 }
 
-/// The tick of this kernel's timers, microseconds, by how far it counts in a fifth of a second.
+/// The tick of this kernel's timers, microseconds, from its count of ticks over a fifth of a second.
 pub(super) fn tick_us() -> Result<u64, Box<dyn Error + Send + Sync>> {
     let read = || -> Result<[u64; 2], Box<dyn Error + Send + Sync>> {
         let text = fs::read_to_string("/proc/timer_list").map_err(|error| format!("/proc/timer_list: {error}"))?;
@@ -70,13 +70,13 @@ pub(super) fn tick_us() -> Result<u64, Box<dyn Error + Send + Sync>> {
     known_us.into_iter().min_by_key(|known| known.abs_diff(tick_ns / 1000)).ok_or_else(|| "no tick".into())
 }
 
-/// Ticks by which timers of the wheel's outer levels, of 63 ticks or more, are late: none, but one in User-Mode Linux, as was
-/// measured.
+/// Ticks by which timers of the wheel's outer levels, of 63 ticks or more, are late: none, except in User-Mode Linux, where
+/// one was measured.
 fn outer_delay() -> Result<u64, std::io::Error> {
     Ok(u64::from(fs::read_to_string("/proc/cpuinfo")?.contains("User Mode Linux")))
 }
 
-/// When the first processor's timer of the tick expires (`tick_sched_timer`, or `tick_nohz_handler` since 6.9).
+/// The expiry of the first processor's tick timer (`tick_sched_timer`, or `tick_nohz_handler` since 6.9).
 fn next_tick_ns(text: &str) -> Option<u64> {
     let is_tick = |line: &&str| line.contains("tick_sched_timer") || line.contains("tick_nohz_handler");
     let mut lines = text.lines().skip_while(|line| !is_tick(line));
@@ -84,7 +84,7 @@ fn next_tick_ns(text: &str) -> Option<u64> {
     expires.split('-').next()?.parse().ok()
 }
 
-/// The number after a name and a colon or spaces, wherever it stands first.
+/// The number after a name and a colon or spaces, at its first occurrence.
 fn number_after(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
     rest.trim_start_matches([' ', ':']).split_whitespace().next()?.parse().ok()

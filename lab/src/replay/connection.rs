@@ -18,7 +18,7 @@ const SCALE: u8 = 7;
 /// Bytes of TCP's timestamps, which the MSS includes.
 const TIMESTAMPS: u32 = 12;
 
-/// What comes next.
+/// The next step of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Connect,
@@ -31,7 +31,7 @@ pub(super) struct Connection<'a> {
     script: &'a Script,
     layout: Layout,
     clock: Clock,
-    /// When the script's zero is.
+    /// The instant of the script's zero.
     zero_ns: u64,
     peer: Ipv4Addr,
     next: Next,
@@ -40,7 +40,7 @@ pub(super) struct Connection<'a> {
     local: SocketAddrV4,
     /// The kernel's first sequence number.
     iss: u32,
-    /// The highest byte that was sent, and the highest that was acknowledged.
+    /// The highest byte that was sent, and the highest byte that was acknowledged.
     sent_end: u64,
     acknowledged: u64,
     /// Milliseconds of the script at which packets were sent, and their TSval.
@@ -68,7 +68,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// When there is something to do for it; `None` once it has ended.
+    /// The time of the connection's next step; `None` once it has ended.
     pub(super) fn due_ns(&self) -> u64 {
         let setup = &self.script.setup;
         let at_us = match self.next {
@@ -118,7 +118,7 @@ impl<'a> Connection<'a> {
         self.recording.sent.push(Sent { at_us, seq, bytes: packet.payload, kind, cwr });
     }
 
-    /// Connects. The SYN is taken by [`take`](Self::take).
+    /// Connects. The SYN is handled by [`take`](Self::take).
     pub(super) fn connect(&mut self, local: Ipv4Addr) -> Outcome<()> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         let name = &self.script.setup.congestion;
@@ -136,7 +136,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Whether the connection is to be made.
+    /// Whether the connection is still to be made.
     pub(super) fn is_new(&self) -> bool {
         self.next == Next::Connect
     }
@@ -146,7 +146,7 @@ impl<'a> Connection<'a> {
         matches!(self.next, Next::Ack(_))
     }
 
-    /// The peer's next packet, and whether it is the last.
+    /// The peer's next packet, and whether it is the last one.
     pub(super) fn next_packet(&mut self) -> Outcome<(Vec<u8>, bool)> {
         let late_us = self.clock.now_ns().saturating_sub(self.due_ns()) / 1000;
         self.recording.late_us = self.recording.late_us.max(late_us);
@@ -189,12 +189,12 @@ impl<'a> Connection<'a> {
         packet.sacking(&blocks)
     }
 
-    /// The kernel's TSval of the packet that was sent at this millisecond of the script, or next to it.
+    /// The kernel's TSval of the packet that was sent at this millisecond of the script, or at the nearest one.
     fn echo(&self, millisecond: u32) -> u32 {
         self.stamps.iter().min_by_key(|stamp| stamp.0.abs_diff(millisecond)).map_or(0, |stamp| stamp.1)
     }
 
-    /// An acknowledgement has been taken by the kernel: `states` were those before and after.
+    /// Called when the kernel has taken an acknowledgement; `states` are those before and after it.
     pub(super) fn acknowledged(&mut self, states: [State; 2]) {
         let ack = &self.script.acks[self.recording.states.len()];
         self.acknowledged = self.acknowledged.max(self.layout.start(ack.ack).min(self.sent_end));
@@ -208,11 +208,11 @@ impl<'a> Connection<'a> {
         let (clock, zero_ns) = (self.clock, self.zero_ns);
         let writes: Vec<_> = self.script.writes.iter().map(|write| (write.at_us, write.bytes)).collect();
         let writer = thread::Builder::new().spawn(move || {
-            let _ = nix::sys::prctl::set_timerslack(1); // else each may be 50 us late
+            let _ = nix::sys::prctl::set_timerslack(1); // otherwise each may be 50 us late
             let mut stream = TcpStream::from(socket);
             for (at_us, bytes) in writes {
                 thread::sleep(clock.until(zero_ns + at_us * 1000));
-                // At once: where a write ends, a segment ends if it can be sent.
+                // The whole write at once: if its end can be sent, a segment ends there.
                 if stream.write_all(&vec![0; bytes as usize]).is_err() {
                     return; // the script has ended
                 }
@@ -240,7 +240,7 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// The recording; the writer has ended.
+    /// The recording, once the writer has ended.
     pub(super) fn finish(mut self) -> Recording {
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

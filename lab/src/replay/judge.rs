@@ -16,7 +16,7 @@ use std::time::Duration;
 use strings::shell_quoted;
 use units::Span;
 
-/// Name of the agent's word for the player, and its files.
+/// The agent's command for the player, and the names of its files.
 const WORD: &str = "replay";
 const SCRIPTS: &str = "scripts.json";
 const RECORDINGS: &str = "recordings.json";
@@ -34,10 +34,10 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// User-Mode Linux, or the machine's own kernel. `program` with the word `agent` is the lab's [`crate::agent`].
+    /// User-Mode Linux, or the machine's own kernel. `program` with the command `agent` is the lab's [`crate::agent`].
     ///
     /// # Errors
-    /// The kernel is not there: why.
+    /// The kernel is not available; the error gives the reason.
     pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
         let backend = match choice {
             BackendChoice::Netns => Backend::Netns(HostKernel::find()?),
@@ -86,7 +86,7 @@ impl Judge {
     /// Plays scripts. The recordings are in the same order.
     ///
     /// # Errors
-    /// The run failed: why, with its messages.
+    /// The run failed; the error gives the reason, with the run's messages.
     pub fn play(&self, scripts: &[Script]) -> Result<Vec<Recording>, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-replay-").tempdir().map_err(Error::failed)?;
         let json = serde_json::to_vec(scripts).map_err(Error::failed)?;
@@ -106,7 +106,7 @@ impl Judge {
     fn play_in_guest(&self, kernel: &GuestKernel, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
         let agent: Vec<String> = self.agent.iter().map(|word| shell_quoted(word)).collect();
         let command = format!("{} {WORD} {GUEST}/{SCRIPTS} {GUEST}/{RECORDINGS}", agent.join(" "));
-        // The agent has nothing else to do. What it waits for, the guest's time limit allows thirty times.
+        // The agent has nothing else to do. The guest's time limit is thirty times the time for which it waits.
         let plan = Plan { drain: Span(total_us(scripts) * 1000 / 30), ..Plan::default() };
         Guest::new(kernel, folder).run(&self.agent, &[command], &plan).map(drop)
     }
@@ -117,7 +117,7 @@ impl Judge {
         let messages = folder.join("messages");
         let log = fs::File::create(&messages).map_err(Error::failed)?;
         let files = [SCRIPTS, RECORDINGS].map(|name| folder.join(name));
-        // Before other programs, where that is allowed: else the events of the script are late.
+        // At a higher priority, if that is allowed: otherwise the events of the script are late.
         let mut command = Command::new("chrt");
         command.args(["--fifo", "1"]).args(&self.agent).arg(WORD).args(files).arg(&namespace);
         command.env(RUN_VARIABLE, folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -127,7 +127,7 @@ impl Judge {
             Some(status) if status.success() => Ok(()),
             outcome => {
                 processes::end_all(folder);
-                let reason = outcome.map_or("the player still ran".to_owned(), |status| format!("{status}"));
+                let reason = outcome.map_or("the player was still running".to_owned(), |status| format!("{status}"));
                 Err(Error::Failed { reason, output: log_tail(&messages) })
             }
         }

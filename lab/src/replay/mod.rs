@@ -1,9 +1,9 @@
-//! A kernel as the judge of our TCP sender: scripts of [`replay`] are played to its sockets, and what it did is compared.
+//! A kernel as the judge of our TCP sender: scripts of [`replay`] are played to its sockets, and its behaviour is compared.
 //!
-//! - `player`, `connection`: what runs where the kernel is: the other end of its connections, behind TUN devices.
+//! - `player`, `connection`: the process next to the kernel, which is the other end of its connections, behind TUN devices.
 //! - `packet`: the peer's packets; `clock`: the kernel's clock and ticks.
 //! - `judge`: a kernel that plays scripts: this machine's own, or User-Mode Linux.
-//! - `campaign`: many situations, resumable; `verdicts`: what came of them; `shrinking`: the shortest script that differs.
+//! - `campaign`: many situations, resumable; `verdicts`: their results; `shrinking`: the shortest script that differs.
 
 mod campaign;
 mod clock;

@@ -1,4 +1,4 @@
-//! IPv4 packets of TCP, as far as a replay needs them (RFC 791, RFC 9293, RFC 7323, RFC 2018).
+//! IPv4 packets of TCP, limited to what a replay needs (RFC 791, RFC 9293, RFC 7323, RFC 2018).
 
 use std::net::Ipv4Addr;
 
@@ -23,7 +23,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// A packet of the peer: without payload.
+/// A packet of the peer, without payload.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeerPacket {
     pub(super) flags: u8,
@@ -101,7 +101,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(((folded & 0xffff) + (folded >> 16)) as u16)
 }
 
-/// What the kernel sent, without its payload.
+/// A packet that the kernel sent, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KernelPacket {
     pub(super) to: Ipv4Addr,
@@ -114,7 +114,7 @@ pub(super) struct KernelPacket {
 }
 
 impl KernelPacket {
-    /// Reads a packet; `None` if it is not a whole one of TCP over IPv4.
+    /// Reads a packet; `None` if it is not a complete packet of TCP over IPv4.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let ip = bytes.get(..IP_HEADER)?;
         let header = usize::from(ip[0] & 0xf) * 4;

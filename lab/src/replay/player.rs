@@ -18,14 +18,14 @@ use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// The devices: with and without segmentation offload.
 const DEVICES: [&str; 2] = ["replay0", "replay1"];
-/// Connections at a time. A busier kernel in real time is late.
+/// Maximum number of connections at a time. With more, a kernel in real time is late.
 const AT_A_TIME: usize = 12;
 /// Time for a connection to be prepared, nanoseconds.
 const PREPARATION_NS: u64 = 5_000_000;
 /// Packets of a device's queue.
 const QUEUE: u32 = 10_000;
 const BUFFER: usize = 4096;
-/// A wait that ends in time.
+/// A wait that ends early enough.
 const PRECISE: Duration = Duration::from_micros(200);
 
 /// The local address on a device.
@@ -43,10 +43,10 @@ pub(crate) fn main(scripts: &str, recordings: &str, namespace: Option<&str>) -> 
     Ok(fs::write(recordings, serde_json::to_vec(&played)?)?)
 }
 
-/// Plays all scripts; those with the same settings of the host at the same time.
+/// Plays all scripts; those with the same host settings at the same time.
 fn play(scripts: &[Script]) -> Outcome<Vec<Recording>> {
     let Some(first) = scripts.first() else { return Ok(Vec::new()) };
-    nix::sys::prctl::set_timerslack(1)?; // else each wait may be 50 us too long
+    nix::sys::prctl::set_timerslack(1)?; // otherwise each wait may be 50 us too long
     let devices = [open(0)?, open(1)?];
     set("tcp_ecn", "1")?;
     set("tcp_no_metrics_save", "1")?;
@@ -134,7 +134,7 @@ impl<'a> Player<'a> {
         Some(usize::from(high.checked_sub(1)?) * 250 + usize::from(low.checked_sub(1)?))
     }
 
-    /// What is due of a connection.
+    /// Carries out the steps of a connection that are due.
     fn advance(&mut self, index: usize) -> Outcome<()> {
         let device = usize::from(!self.scripts[index].setup.tso);
         self.read_devices()?;
@@ -157,7 +157,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Waits for the kernel to send, or until shortly before then: the kernel adds a thousandth to each wait.
+    /// Waits for the kernel to send, or until shortly before the given time, because the kernel adds a thousandth to each
+    /// wait.
     fn wait(&self, until_ns: u64) -> Outcome<()> {
         let rest = self.clock.until(until_ns);
         let timeout = if rest > PRECISE { rest * 99 / 100 } else { rest };
@@ -169,7 +170,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Takes all that the kernel has sent.
+    /// Takes all packets that the kernel has sent.
     fn read_devices(&mut self) -> Outcome<()> {
         let mut buffer = [0; BUFFER];
         for device in &self.devices {

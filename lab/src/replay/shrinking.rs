@@ -4,10 +4,10 @@ use super::judge::Judge;
 use crate::Error;
 use replay::{Difference, Recording, Script, Tolerance, candidates, first_difference, play};
 
-/// Rounds of shrinking at most: each takes a boot of User-Mode Linux, or the time of a script.
+/// Maximum number of rounds: each takes a boot of User-Mode Linux, or the time of a script.
 const ROUNDS: usize = 12;
 
-/// A script, what both did, and how they differ.
+/// A script, both recordings, and their difference.
 pub(super) struct Case {
     pub(super) script: Script,
     pub(super) ours: Recording,
@@ -15,7 +15,7 @@ pub(super) struct Case {
     pub(super) difference: Difference,
 }
 
-/// Leaves out what does not matter, as long as the difference is of the same class.
+/// Removes parts of the script as long as the difference stays in the same class.
 pub(super) fn shrink(judge: &Judge, mut case: Case, tolerance: Tolerance) -> Result<Case, Error> {
     let class = case.difference.class();
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! What came of situations, in a folder: a line for each seed, and the scripts that differ.
+//! The results of situations, in a folder: one line per seed, and the scripts that differ.
 
 use super::Outcome;
 use replay::{Difference, Explanation, Golden};
@@ -8,22 +8,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What came of a situation.
+/// The result of a situation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Verdict {
     pub(super) seed: u64,
-    /// Acknowledgements of its script.
+    /// Number of acknowledgements in its script.
     pub(super) acks: usize,
     /// The first difference, if there is one.
     pub(super) difference: Option<Difference>,
-    /// The change of our machine that makes it go away, if one of those that were tried does.
+    /// The change of our machine that makes the difference disappear, if one of the tried changes does.
     #[serde(default)]
     pub(super) explanation: Option<Explanation>,
-    /// The kernel was late in all attempts, so that a difference says nothing.
+    /// Whether the kernel was late in all attempts, so that a difference means nothing.
     pub(super) is_late: bool,
 }
 
-/// A golden record as JSON, with a line for each acknowledgement, state and packet.
+/// A golden record as JSON, with one line per acknowledgement, state and packet.
 pub(super) fn to_json(golden: &Golden) -> Outcome<String> {
     let text = serde_json::to_string(golden)?;
     Ok(text.replace("},{", "},\n{").replace("]],[[", "]],\n[[").replace("],[", "],\n[") + "\n")
@@ -36,7 +36,7 @@ pub(super) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Reads those that there are already.
+    /// Reads the verdicts that exist already.
     pub(super) fn open(folder: &Path, release: &str, congestion: &str) -> Outcome<Self> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let file = folder.join(format!("{release}-{congestion}.jsonl"));
@@ -46,7 +46,7 @@ impl Verdicts {
         Ok(Self { of: lines.map(|verdict: Verdict| (verdict.seed, verdict)).collect(), file })
     }
 
-    /// Adds verdicts: they are written at once.
+    /// Adds verdicts and writes them at once.
     pub(super) fn add(&mut self, verdicts: Vec<Verdict>) -> Outcome<()> {
         let file = OpenOptions::new().create(true).append(true).open(&self.file);
         let mut file: File = file.map_err(|error| format!("{}: {error}", self.file.display()))?;
@@ -57,7 +57,7 @@ impl Verdicts {
         Ok(())
     }
 
-    /// In words: how many are the same, and the differences by their class, most frequent first.
+    /// A summary in words: the number of equal situations, and the differences by class, most frequent first.
     pub(super) fn summary(&self) -> String {
         let is_same = |verdict: &&Verdict| verdict.difference.is_none();
         let late = self.of.values().filter(|verdict| verdict.is_late).count();

@@ -16,7 +16,7 @@ pub(super) fn v6(link: usize, end: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd88, link as u16, 0, 0, 0, 0, 0, end as u16 + 1)
 }
 
-/// Makes a host: a namespace with loopback, whose TCP keeps no metrics of earlier connections.
+/// Makes a host: a namespace with loopback, whose TCP caches no metrics of earlier connections.
 pub(super) fn host(name: &str) -> Result<(), Error> {
     run(&format!("ip netns add {name}"))?;
     run(&format!("ip -n {name} link set lo up"))?;

@@ -5,7 +5,7 @@ use std::fmt;
 /// An error of a testbed.
 #[derive(Debug)]
 pub enum Error {
-    /// A link's description cannot be read.
+    /// A link's description is invalid.
     Shape(String),
     /// A command failed.
     Command {
@@ -14,7 +14,7 @@ pub enum Error {
         /// The error output of the command.
         reason: String,
     },
-    /// A link refused a change, or its process is gone.
+    /// A link refused a change, or its process has ended.
     Link(String),
 }
 

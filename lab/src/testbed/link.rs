@@ -32,7 +32,7 @@ impl RunningLink {
 
     pub(super) fn change(&mut self, arguments: &str) -> Result<(), Error> {
         match self {
-            Self::Veth => Err(Error::Link("it is not emulated; give it a delay or an mtu".into())),
+            Self::Veth => Err(Error::Link("the link is not emulated; give it a delay or an mtu".into())),
             Self::Emulated(process) => process.change(arguments),
         }
     }
@@ -74,7 +74,7 @@ impl Process {
         let mut process = Self { child, stdin, stdout };
         match process.answer()?.as_str() {
             "ready" => Ok(process),
-            answer => Err(Error::Link(format!("it answered `{answer}`, not `ready`"))),
+            answer => Err(Error::Link(format!("the link's process answered `{answer}`, not `ready`"))),
         }
     }
 
@@ -105,7 +105,7 @@ impl Drop for Process {
     }
 }
 
-/// The agent with a real-time priority where that is allowed, so that an emulated link does not wait for the processes
+/// The agent with a real-time priority if that is allowed, so that an emulated link does not wait for the processes
 /// that use it.
 fn realtime_agent(agent: &[&str]) -> Command {
     if commands::run("chrt --rr 1 true").is_err() {

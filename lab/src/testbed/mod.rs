@@ -1,4 +1,4 @@
-//! A test bed: hosts as network namespaces, joined by links with a rate, delay, jitter, loss and queue.
+//! A testbed: hosts as network namespaces, joined by links with a rate, delay, jitter, loss and queue.
 //!
 //! ```no_run
 //! use lab::testbed::{Testbed, LEFT, RIGHT};
@@ -76,9 +76,9 @@ pub(crate) fn name() -> String {
 /// The missing privilege or device, in words.
 pub fn possible() -> Result<(), String> {
     if !nix::unistd::Uid::effective().is_root() {
-        return Err("test beds need root".into());
+        return Err("testbeds need root".into());
     }
-    std::fs::File::open("/dev/net/tun").map_err(|error| format!("test beds need /dev/net/tun: {error}"))?;
+    std::fs::File::open("/dev/net/tun").map_err(|error| format!("testbeds need /dev/net/tun: {error}"))?;
     let probe = format!("{}-probe", name());
     commands::run(&format!("ip netns add {probe}")).map_err(|error| format!("no network namespaces here: {error}"))?;
     commands::run(&format!("ip netns del {probe}")).map(drop).map_err(|error| error.to_string())
@@ -153,7 +153,7 @@ impl Testbed {
     /// Runs a command line (split at blanks) in a host to its end and returns its output.
     ///
     /// # Errors
-    /// If it cannot be run or fails, with its output.
+    /// The command cannot be run, or it fails; the error has its output.
     pub fn run(&self, host: usize, line: &str) -> Result<String, Error> {
         let mut words = line.split_whitespace();
         let mut command = self.command(host, words.next().unwrap_or_default());
@@ -172,7 +172,7 @@ impl Testbed {
     /// `rate=`, `delay=`, `loss=`, `mtu=`. A link that is down drops all packets; the devices stay up.
     ///
     /// # Errors
-    /// If the link is not emulated, or refuses.
+    /// The link is not emulated, or it refuses the change.
     pub fn change(&mut self, link: usize, words: &str) -> Result<(), Error> {
         self.running[link].change(words)
     }

@@ -41,8 +41,8 @@ pub(super) fn agent_process(agent: &[&str]) -> Command {
     command
 }
 
-/// `agent reap TESTBED [FOLDER [PROGRAM ...]]`: waits for the end of standard input, then removes the testbed, or all
-/// of the run.
+/// `agent reap TESTBED [FOLDER [PROGRAM ...]]`: waits for the end of standard input, then removes the testbed, or everything
+/// that belongs to the run.
 pub(crate) fn main(testbed: &str, run: &[&str]) -> Result<(), Box<dyn Any + Send + Sync>> {
     let (folder, programs) = run.split_first().map_or((None, run), |(folder, programs)| (Some(*folder), programs));
     let _hold = Hold::join(programs);
@@ -57,7 +57,7 @@ pub(crate) fn main(testbed: &str, run: &[&str]) -> Result<(), Box<dyn Any + Send
     }
 }
 
-/// Removes testbeds whose owners have ended.
+/// Removes the testbeds whose owners have ended.
 pub(crate) fn sweep() {
     let orphaned = |name: &&String| owner(name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
     namespaces().iter().filter(orphaned).for_each(|name| remove(name));
@@ -73,7 +73,7 @@ fn namespaces() -> Vec<String> {
     listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Ends what runs in a namespace, then the namespace. Another sweep may be at the same work.
+/// Ends the processes in a namespace, then removes the namespace. Another process may be doing the same.
 fn remove(namespace: &str) {
     let pids = commands::run(&format!("ip netns pids {namespace}")).unwrap_or_default();
     for pid in pids.split_whitespace() {

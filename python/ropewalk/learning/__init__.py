@@ -1,7 +1,7 @@
 """Learning: environments for Gymnasium and PettingZoo, and policies as ONNX files.
 
 Importing this package registers `Ropewalk/SinglePath-v0` and `Ropewalk/Multipath-v0`, if gymnasium is installed
-(`pip install ropewalk[learning]`). docs/reference/policies.md says what they observe, decide and reward.
+(`pip install ropewalk[learning]`). docs/reference/policies.md describes observations, actions and rewards.
 """
 
 from __future__ import annotations

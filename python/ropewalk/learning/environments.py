@@ -32,11 +32,11 @@ def keys_of(
 ) -> dict[str, Any]:
     """The keys of a configuration.
 
-    paths, rivals: what worlds are drawn from.
+    paths, rivals: the ranges from which worlds are drawn.
     duration_s: length of an episode, seconds.
-    observation: a preset (`aurora`, `orca`, `sage`) or names of features; history: of the last so many intervals.
+    observation: a preset (`aurora`, `orca`, `sage`) or names of features; history: number of past intervals in it.
     action: `rate_change(delta)`, `rate(min, max)`, `window_change(exponent)` or `cubic_steering(exponent)`.
-    interval: of decisions, `10ms` or `rtt`.
+    interval: time between decisions, `10ms` or `rtt`.
     reward: a preset (`aurora`, `orca`, `sage`, `sage_friendliness`) or weights of features.
     """
     return {
@@ -63,13 +63,13 @@ def spaces_of(native: Environments) -> tuple[spaces.Space[Any], spaces.Space[Any
 
 
 class _WorldEnv(gymnasium.Env[Array, Array]):
-    """One learning flow in a world that each episode draws by its seed."""
+    """One learning flow in a world that is drawn by the seed of each episode."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012 (gymnasium declares it so)
 
     def __init__(self, keys: dict[str, Any], render_mode: str | None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"no render mode {render_mode!r}: it is None or 'ansi'")
+            raise ValueError(f"no render mode {render_mode!r}: use None or 'ansi'")
         self.render_mode = render_mode
         self._keys = keys
         self._native = Environments(config(**keys), 1, 1)

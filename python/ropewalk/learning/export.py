@@ -17,11 +17,11 @@ _IR_VERSION = 8
 
 
 def metadata(*, observation: str, history: int, action: str, interval: str, paths: int = 1) -> dict[str, str]:
-    """What an ONNX file says of its policy, for `onnx.helper.set_model_props`: for models that another tool exported.
+    """The metadata of a policy's ONNX file for `onnx.helper.set_model_props`, for models exported by another tool.
 
     observation: a preset (`aurora`, `orca`, `sage`) or names of features, separated by commas.
     history: intervals in an observation.
-    action: what the answer changes, as the environment's `action`.
+    action: the quantity that the output changes, as the environment's `action`.
     interval: a time (`10ms`) or `rtt`.
     paths: 1 to decide for each path by itself; n for one decision for a group of n paths.
     """
@@ -57,7 +57,7 @@ def export_onnx(
     minus `clip`, goes through `layers`: pairs of weights (inputs x outputs) and biases. `activation` follows every
     layer but the last, whose outputs are the action. The other arguments are those of `metadata`.
 
-    Raises ValueError for shapes that do not go together, and ImportError without `onnx`.
+    Raises ValueError for shapes that do not match, and ImportError without `onnx`.
     """
     import numpy as np
     import onnx

@@ -20,10 +20,10 @@ Array = NDArray[np.float32]
 
 
 class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
-    """Several learning flows beside classical ones.
+    """Several learning flows next to classical ones.
 
-    A step goes to the next instant at which an agent is to decide. The others keep their observations, their rewards
-    are 0, their next actions are ignored, and their infos say `"decides": False`.
+    A step advances to the next instant at which an agent has to decide. The others keep their observations, their
+    rewards are 0, their next actions are ignored, and their infos say `"decides": False`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (gymnasium declares it so)
@@ -86,11 +86,11 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
         return observations, rewards, *ends, infos
 
     def render(self) -> str | None:
-        """The last interval, a line for each agent, in mode `ansi`."""
+        """The last interval, one line per agent, in mode `ansi`."""
         return self._native.describe(0) if self.render_mode == "ansi" else None
 
     def close(self) -> None:
-        """Nothing is to be closed."""
+        """Does nothing: there is nothing to close."""
 
     def _by_agent(self) -> dict[str, Array]:
         return {agent: self._observations[index].copy() for index, agent in enumerate(self.possible_agents)}

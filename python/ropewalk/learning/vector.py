@@ -47,7 +47,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
     ) -> tuple[Array, dict[str, Any]]:
         """Resets all worlds, or those of the option `reset_mask`; a seed gives world i the seed plus i.
 
-        Options `paths` and `rivals` change the worlds of episodes to come.
+        Options `paths` and `rivals` change the worlds of future episodes.
         """
         options = dict(options or {})
         mask = np.asarray(options.pop("reset_mask", np.ones(self.num_envs, dtype=bool)))
@@ -71,7 +71,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         return self._observations, self._infos()
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        # What is returned is the caller's; a world whose last step has no observation keeps the one before.
+        # The caller owns the returned arrays; a world whose last step has no observation keeps the previous one.
         self._observations, self._measures = self._observations.copy(), self._measures.copy()
         rewards, truncated = np.empty(self.num_envs), np.empty(self.num_envs, dtype=bool)
         actions = np.ascontiguousarray(actions, dtype=np.float32)
@@ -79,14 +79,14 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         return self._observations, rewards, np.zeros(self.num_envs, dtype=bool), truncated, self._infos()
 
     def render(self) -> tuple[str, ...] | None:
-        """The last interval of each world, a line of text, in mode `ansi`."""
+        """The last interval of each world, one line of text each, in mode `ansi`."""
         if self.render_mode != "ansi":
             return None
         return tuple(self._native.describe(index) for index in range(self.num_envs))
 
     @property
     def packet_hops(self) -> int:
-        """Packets times links crossed in the present episodes."""
+        """Packets times links crossed in the current episodes."""
         return self._native.packet_hops
 
     def _infos(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
 
 
 class SinglePathVectorEnv(_WorldVectorEnv):
-    """`Ropewalk/SinglePath-v0`, vectorised. `threads`: at most so many; as many as there are cores."""
+    """`Ropewalk/SinglePath-v0`, vectorised. `threads`: the maximum number; by default one per core."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class SinglePathVectorEnv(_WorldVectorEnv):
 
 
 class MultipathVectorEnv(_WorldVectorEnv):
-    """`Ropewalk/Multipath-v0`, vectorised. `threads`: at most so many; as many as there are cores."""
+    """`Ropewalk/Multipath-v0`, vectorised. `threads`: the maximum number; by default one per core."""
 
     def __init__(
         self,

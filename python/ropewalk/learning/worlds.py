@@ -1,4 +1,4 @@
-"""What worlds are drawn from: plain data."""
+"""The ranges from which worlds are drawn: plain data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Trace: TypeAlias = "str | PathLike[str] | Sequence[int] | NDArray[Any]"
 
 class _Link(TypedDict):
     rtt_ms: Range
-    """Round-trip time without queues, ms: `[least, greatest]`, uniform on a logarithmic scale."""
+    """Round-trip time without queues, ms: `[min, max]`, uniform on a logarithmic scale."""
 
 
 class PathRanges(_Link, total=False):
@@ -39,14 +39,14 @@ class PathRanges(_Link, total=False):
     """Files of traces, or mahimahi's lists of milliseconds: one is drawn for the direction of the data instead of a
     rate."""
     trace_offset_s: Range
-    """Where in its trace an episode begins, seconds; uniform. Default: anywhere."""
+    """Offset in the trace at which an episode begins, seconds; uniform. Default: anywhere."""
 
 
 class Rivals(TypedDict, total=False):
-    """Flows of classical algorithms beside the learning ones. Each draws its algorithm, path and start."""
+    """Flows of classical algorithms next to the learning ones. Each draws its algorithm, path and start."""
 
     count: Sequence[int]
-    """Their number, `[least, greatest]`. Default: none."""
+    """Their number, `[min, max]`. Default: none."""
     algorithms: Sequence[str]
     """Names as in `ropewalk list algorithms`. Default: CUBIC."""
     start_s: Range
@@ -69,14 +69,14 @@ def config(**keys: Any) -> str:
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value as JSON has it: NumPy's arrays and numbers, tuples and paths of files too."""
+    """A value as JSON, including NumPy's arrays and numbers, tuples and file paths."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
         if not math.isfinite(value):
-            raise ConfigError(f"{key}: {value} is no finite number")
+            raise ConfigError(f"{key}: {value} is not a finite number")
         return float(value)
     if isinstance(value, PathLike):
         return fspath(value)
@@ -95,7 +95,7 @@ def narrow(paths: Sequence[PathRanges], share: float) -> list[PathRanges]:
     The middle of rate and RTT is the geometric one.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"a share of {share}; it has to be 0 to 1")
+        raise ValueError(f"a share of {share}; it has to be from 0 to 1")
     return [_narrowed(path, share) for path in paths]
 
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Instant, PathId};
 
-/// A class, and what its instances are made with.
+/// A class, and the arguments of its instances.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) class: Py<PyAny>,
@@ -69,15 +69,15 @@ impl Class {
 /// A kind of controller class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// `PathController`: one instance a path.
+    /// `PathController`: one instance per path.
     Path,
-    /// `CongestionOps`: one instance a path, whose window `control::common` keeps.
+    /// `CongestionOps`: one instance per path, whose window `control::common` keeps.
     Window,
     /// `Controller`: one instance for the paths of a connection.
     Group,
 }
 
-/// An instance, or why there is none: that ends the run at its first use.
+/// An instance, or the reason why there is none, which ends the run at its first use.
 #[derive(Debug)]
 pub(crate) struct Instance {
     instance: Result<Py<PyAny>, PythonError>,
@@ -105,7 +105,9 @@ impl Instance {
                 };
                 match answer.cast::<Decision>() {
                     Ok(decision) => Ok(decision.get().0),
-                    Err(_) => Err(PyTypeError::new_err(format!("on_event gave {}, not a Decision", answer.repr()?))),
+                    Err(_) => {
+                        Err(PyTypeError::new_err(format!("on_event returned {}, not a Decision", answer.repr()?)))
+                    }
                 }
             };
             let event = events::to_python(py, event, || cx.rng.bits());

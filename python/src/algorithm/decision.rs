@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use units::{INFINITE_SSTHRESH, Rate};
 
-/// What a controller allows a path.
+/// The limits that a controller sets for a path.
 #[pyclass(frozen, module = "ropewalk.algorithm")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decision(pub(crate) control::Decision);

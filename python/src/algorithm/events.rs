@@ -1,5 +1,5 @@
-//! Events of a path as Python's values: the fields of [`control::PathEvent`]. Times are nanoseconds, windows packets,
-//! rates bits a second.
+//! Events of a path as Python's values: the fields of [`control::PathEvent`]. Times are nanoseconds, windows packets, rates
+//! bits per second.
 
 use pyo3::prelude::*;
 use units::Span;
@@ -194,7 +194,7 @@ pub(crate) fn to_python<'py>(
     })
 }
 
-/// An acknowledgement; what has no sample yet is `None`.
+/// An acknowledgement; a value without a sample yet is `None`.
 pub(crate) fn ack(sample: &control::AckSample) -> Ack {
     Ack {
         acked: sample.acked,

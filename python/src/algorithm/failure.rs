@@ -4,7 +4,7 @@ use control::AlgorithmError;
 use pyo3::prelude::*;
 use std::fmt;
 
-/// An exception with its traceback, and what the algorithm was called with.
+/// An exception with its traceback, and the arguments of the algorithm's call.
 #[derive(Debug)]
 pub(crate) struct PythonError(String);
 
@@ -17,7 +17,7 @@ impl fmt::Display for PythonError {
 impl std::error::Error for PythonError {}
 
 impl PythonError {
-    /// `what` says who failed and on what.
+    /// `what` names the algorithm that failed and the input.
     pub(crate) fn new(py: Python<'_>, what: &str, error: &PyErr) -> Self {
         let lines = py
             .import("traceback")
@@ -35,7 +35,7 @@ impl PythonError {
     }
 }
 
-/// The value, or the end of the run; `what` says who failed and on what.
+/// The value, or the end of the run; `what` names the algorithm that failed and the input.
 pub(crate) fn expect<T>(py: Python<'_>, result: PyResult<T>, what: impl FnOnce() -> String) -> T {
     result.unwrap_or_else(|error| PythonError::new(py, &what(), &error).raise())
 }

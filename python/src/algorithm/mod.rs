@@ -1,5 +1,5 @@
-//! Congestion controllers and schedulers whose code is Python: registered, and checked by the rules that built-in ones
-//! are checked by. `ropewalk/algorithm.py` has the classes that one derives from.
+//! Congestion controllers and schedulers whose code is Python: registered, and checked by the same rules as the built-in
+//! ones. `ropewalk/algorithm.py` has the base classes.
 
 mod controller;
 mod decision;
@@ -14,7 +14,7 @@ use controller::{Class, Kind};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What a class declares of itself.
+/// The declarations of a class.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Facts {
@@ -30,7 +30,7 @@ struct Facts {
 #[derive(FromPyObject)]
 struct Declared(String, String, Option<(f64, f64, f64)>, Vec<String>);
 
-/// What a class of controllers declares beside [`Facts`].
+/// The declarations of a class of controllers in addition to [`Facts`].
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct ControllerFacts {
@@ -42,7 +42,7 @@ struct ControllerFacts {
     colour: Option<(String, String)>,
 }
 
-/// What a class of schedulers declares beside [`Facts`].
+/// The declarations of a class of schedulers in addition to [`Facts`].
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct SchedulerFacts {
@@ -50,7 +50,7 @@ struct SchedulerFacts {
     fills_send_buffer: bool,
 }
 
-/// A rule that a class does not keep to.
+/// A rule that a class breaks.
 #[pyclass(frozen, get_all, module = "ropewalk.algorithm")]
 #[derive(Clone)]
 struct Violation {

@@ -1,4 +1,4 @@
-//! Schedulers whose code is a Python class. Times are nanoseconds, rates bits a second.
+//! Schedulers whose code is a Python class. Times are nanoseconds, rates bits per second.
 
 use super::controller::{Class, Instance};
 use super::events::shown;
@@ -190,11 +190,11 @@ impl Scheduler for PyScheduler {
                     return Ok(None);
                 }
                 let Ok(pick) = answer.cast::<Pick>() else {
-                    return Err(PyTypeError::new_err(format!("pick gave {}, not a Pick or None", answer.repr()?)));
+                    return Err(PyTypeError::new_err(format!("pick returned {}, not a Pick or None", answer.repr()?)));
                 };
                 let pick = pick.get().0;
                 let path = view.paths.get(pick.path.index()).filter(|path| path.has_room);
-                let message = || format!("pick gave path {}, which has no room or is none of the paths", pick.path.0);
+                let message = || format!("pick returned path {}, which has no room or does not exist", pick.path.0);
                 path.map(|_| Some(pick)).ok_or_else(|| PyValueError::new_err(message()))
             };
             expect(py, pick(), || {

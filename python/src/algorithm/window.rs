@@ -1,5 +1,5 @@
 //! Window-based algorithms in Python: the operations of Linux's `tcp_congestion_ops`. Proportional rate reduction, one
-//! reduction a window and undo are `control::common`'s.
+//! reduction per window, and undo are those of `control::common`.
 
 use super::controller::Instance;
 use super::decision;
@@ -79,7 +79,7 @@ impl CwndState {
         self.0.in_slow_start()
     }
 
-    /// Slow start (Linux `tcp_slow_start`); gives the acknowledged packets that are left over.
+    /// Slow start (Linux `tcp_slow_start`); returns the acknowledged packets that are left over.
     fn slow_start(&mut self, acked: u32) -> u32 {
         common::slow_start(&mut self.0, acked)
     }
@@ -114,7 +114,7 @@ impl WindowOps {
         Self { instance, has_init, has_pkts_acked, has_on_ack, has_set_state, has_undo_cwnd }
     }
 
-    /// Calls an operation with the state and what `arguments` makes; keeps what it does to the state.
+    /// Calls an operation with the state and the result of `arguments`, and keeps its changes to the state.
     fn call<T>(
         &self,
         operation: &str,

@@ -235,7 +235,7 @@ impl Engine {
                     }
                 }
                 SenderOutput::Quic(quic) => {
-                    // A datagram that the host's own queue drops is lost like any other: UDP tells nobody.
+                    // A datagram that the host's own queue drops is lost like any other: UDP does not report it.
                     let (bytes, ecn) = tcp.quic_packet_bytes(&quic);
                     let packet = Packet::new(Body::QuicPacket(quic), flow, quic.path, *direction);
                     self.network.send(tcp.route_of(quic.path), packet, bytes, ecn);

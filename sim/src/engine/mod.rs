@@ -1,7 +1,7 @@
 //! The engine: takes the component that is due first and lets it act.
 //!
-//! This file has the loop, the changes of links and the samples; `hosts` has the senders and receivers, `relay` what the
-//! tunnel's relay does for them.
+//! This file has the loop, the changes of links and the samples; `hosts` has the senders and receivers, `relay` the steps
+//! between hosts and the tunnel's relay.
 
 mod hosts;
 mod relay;
@@ -29,13 +29,13 @@ pub(crate) struct Engine {
     pub sampler: Option<Sampler>,
     next_sample: Instant,
     pub meter: Option<FairnessMeter>,
-    /// Changes of links to come, the next one last.
+    /// Pending changes of links, the next one last.
     changes: Vec<Change>,
     /// Buffer for the packets that the tunnel delivers in one step.
     delivered: Vec<PacketDescriptor>,
     /// The flow of a relayed connection, at the end of the tunnel that sends in each direction.
     relayed: [BTreeMap<ConnectionId, u16>; 2],
-    /// Digest of the arrivals: which flow, and when.
+    /// Digest of the arrivals: flow and time of each.
     pub digest: Digest,
 }
 
@@ -85,7 +85,7 @@ impl Engine {
         [Direction::Forward, Direction::Reverse].into_iter().for_each(|d| self.network.schedule_stray(d));
     }
 
-    /// Handles what is due by `until` and by the end.
+    /// Handles all events that are due by `until`, but none after the end of the run.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end);
         let mut progress = Progress::default();
@@ -153,7 +153,7 @@ impl Engine {
         self.extend_horizon();
     }
 
-    /// Lets packets be forwarded until links are changed or sampled, or the run ends.
+    /// Sets the time up to which packets may be forwarded: the next change or sample of links, or the end of the run.
     fn extend_horizon(&mut self) {
         let change = self.changes.last().map_or(Instant::NEVER, |change| change.at);
         self.network.extend_horizon(change.min(self.next_sample).min(self.end + Span(1)));

@@ -1,5 +1,5 @@
-//! What the hosts and the relay's ends do for each other: connections are opened end to end before data flows, the near
-//! end reads what senders send, and the far end sends what arrives to the receivers.
+//! The exchange between the hosts and the relay's ends. Connections are opened end to end before data flows. The near end
+//! reads the data of the senders, and the far end sends it on to the receivers.
 
 use super::Engine;
 use crate::flow::{FlowProtocol, FlowState};
@@ -43,8 +43,8 @@ impl Engine {
         true
     }
 
-    /// Tells the near relay what its socket has received, if the flow is a near connection; measures the delay of what
-    /// the flow's receiver has received, if it is a far connection.
+    /// If the flow is a near connection, reports to the near relay the data that its socket has received. If it is a far
+    /// connection, measures the delay of the data that the flow's receiver has received.
     pub(super) fn on_leg_segment(&mut self, flow: u16) {
         if let Some((split, tcp)) = self.flows[usize::from(flow)].far_connection() {
             let (near, delivered) = (split.near, tcp.connection.delivered());
@@ -62,8 +62,8 @@ impl Engine {
         self.poll_relay();
     }
 
-    /// Tells the far relay that its connection is established, or what the receiver has acknowledged, if the flow is a far
-    /// connection.
+    /// If the flow is a far connection, reports to the far relay that the connection is established, or the data that the
+    /// receiver has acknowledged.
     pub(super) fn on_leg_ack(&mut self, flow: u16, is_syn_ack: bool) {
         let now = self.network.now;
         let Some((split, _)) = self.flows[usize::from(flow)].far_connection() else { return };
@@ -75,7 +75,7 @@ impl Engine {
         self.poll_relay();
     }
 
-    /// Consumes what a far connection's receiver has acknowledged.
+    /// Consumes the data that a far connection's receiver has acknowledged.
     fn consume(&mut self, far: u16) {
         let now = self.network.now;
         let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
@@ -86,7 +86,7 @@ impl Engine {
             relay.consume(now, id, freed);
         }
         if relay.is_finished(id) {
-            relay.finish(id); // the receiver's host closes, too
+            relay.finish(id); // the receiver's host closes too
         }
         self.network.transmit(Reverse);
     }
@@ -166,14 +166,15 @@ impl Engine {
         self.consume(far);
     }
 
-    /// Number of bytes that a far connection is to carry, once the flow's sender has closed.
+    /// Number of bytes that a far connection will carry; known once the flow's sender has closed.
     fn end_of(&mut self, far: u16) -> Option<u64> {
         let near = self.flows[usize::from(far)].far_connection()?.0.near;
         let (split, tcp) = self.flows[usize::from(near)].near_connection()?;
         split.end.map(|end| tcp.bytes_below(end))
     }
 
-    /// A connection does not exist any more. One that was not accepted in time is opened again by the sender's next SYN.
+    /// Called when a connection no longer exists. One that was not accepted in time is opened again by the sender's next
+    /// SYN.
     fn on_closed(&mut self, direction: Direction, id: ConnectionId, reason: Option<ResetReason>) {
         let now = self.network.now;
         let Some(flow) = self.relayed[direction as usize].remove(&id) else { return };
@@ -192,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// A flow's sender closes: what it has sent so far is all.
+    /// Called when a flow's sender closes: nothing follows the data sent so far.
     pub(super) fn close_leg(&mut self, flow: u16) {
         let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
         split.end = split.end.or(tcp.connection.sent_segments());

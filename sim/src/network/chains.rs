@@ -1,9 +1,9 @@
 //! Chains of pipes: a packet whose arrival at the next pipe is known is enqueued there at once, without an event.
 //!
-//! That changes nothing if the next pipe gets packets from this one alone and decides on arrival, so that between two
-//! packets nothing happens in it, and if nobody looks at a pipe or changes it between now and the arrival: no packet is
-//! forwarded to the time of the next change or sample of the links (the *horizon*), or beyond it. Events of the same instant
-//! may come in another order than with an event for each hop: a timer that expires as a packet arrives.
+//! This changes no result under two conditions. The next pipe gets packets from this one alone and decides on arrival, so
+//! that nothing happens in it between two packets. And no pipe is sampled or changed between now and the arrival: no packet
+//! is forwarded to the time of the next change or sample of the links (the *horizon*), or beyond it. Events of the same
+//! instant may come in another order than with one event per hop, for example a timer that expires as a packet arrives.
 
 use crate::packet::Direction;
 use crate::topology::Topology;

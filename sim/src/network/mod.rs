@@ -1,6 +1,7 @@
 //! The network between the hosts: packets enter a path or a tunnel, cross its pipes and leave at the far end.
 //!
-//! `chains`: pipes that forward without an event; `component`: who can be due; `mpt`: both ends of an MPT tunnel; `ropewalk`: both ends of Ropewalk's own.
+//! `chains`: pipes that forward without an event; `component`: the components that can be due; `mpt`: both ends of an MPT
+//! tunnel; `ropewalk`: both ends of Ropewalk's own.
 
 mod chains;
 mod component;
@@ -22,14 +23,14 @@ use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
 
-/// What became of a packet at its sending host.
+/// The outcome of sending a packet at its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// It has left the host, or nobody knows when it will.
+    /// The packet has left the host, or the time at which it will leave is unknown.
     Away,
-    /// It leaves the host's own queue at this instant.
+    /// The packet leaves the host's own queue at this instant.
     Queued(Instant),
-    /// The host's own queue dropped it.
+    /// The host's own queue dropped the packet.
     Dropped,
 }
 
@@ -50,12 +51,13 @@ pub(crate) struct Network {
     chains: Chains,
     /// Packets are forwarded to times before this one.
     horizon: Instant,
-    /// The events since they were last taken, if the run is traced. Then no packet is forwarded, so that they are in order.
+    /// The events since they were last taken, if the run is traced. In a traced run no packet is forwarded, so that the
+    /// events are in order.
     pub trace: Option<Vec<TraceEvent>>,
 }
 
 impl Network {
-    /// A network for so many flows: those of the experiment, and further ones of one subflow each.
+    /// A network for the experiment's flows and for further ones of one subflow each.
     pub(crate) fn new(experiment: &Experiment, flows: usize, seed: u64) -> Result<Self, Error> {
         let topology = Topology::new(experiment, seed);
         let ids = IdMap::new(topology.pipes.len() as u32, flows as u16);
@@ -203,7 +205,7 @@ impl Network {
         self.push_trace(Traced::Sent(TracedPacket { path, ..self.traced(descriptor) }));
     }
 
-    /// Traces a tunnel's datagram that is sent; what hosts send is traced as they send it.
+    /// Traces a tunnel's datagram when it is sent. Packets of hosts are traced when the hosts send them.
     #[cold]
     fn trace_datagram(&mut self, descriptor: PacketDescriptor) {
         let packet = self.traced(descriptor);
@@ -243,7 +245,7 @@ impl Network {
         }
     }
 
-    /// Reclaims what all pipes have discarded, at the end of a run.
+    /// Reclaims the packets that any pipe has discarded, at the end of a run.
     pub(crate) fn settle_all(&mut self) {
         (0..self.topology.pipes.len() as u32).for_each(|pipe| self.settle(pipe));
     }
@@ -254,8 +256,8 @@ impl Network {
         pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
     }
 
-    /// Lets packets be forwarded to times before `horizon`, which is later than the last one: those that are on their way,
-    /// too.
+    /// Lets packets, including those in flight, be forwarded to times before `horizon`, which is later than the previous
+    /// one.
     pub(crate) fn extend_horizon(&mut self, horizon: Instant) {
         if self.trace.is_some() {
             return;
@@ -308,7 +310,7 @@ impl Network {
                 },
             };
             crossed += 1;
-            pipe = hops[usize::from(hop + crossed)]; // what forwards has a next one on every path
+            pipe = hops[usize::from(hop + crossed)]; // a pipe that forwards has a next one on every path
             if !self.chains.forwards(pipe) {
                 break pipes[pipe as usize].enqueue(time, descriptor);
             }

@@ -18,7 +18,7 @@ impl Network {
         [Direction::Forward, Direction::Reverse].into_iter().for_each(|direction| self.send_stray(direction));
     }
 
-    /// A background packet enters the tunnel.
+    /// Called when a background packet enters the tunnel.
     pub(crate) fn on_stray(&mut self, direction: Direction) {
         self.send_stray(direction);
         self.schedule_stray(direction);
@@ -35,7 +35,7 @@ impl Network {
         self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, EcnField::NotEct);
     }
 
-    /// A packet enters the tunnel.
+    /// Called when a packet enters the tunnel.
     pub(crate) fn enter_tunnel(&mut self, direction: Direction, descriptor: PacketDescriptor) {
         if let Some(Tunnel::Ropewalk(_)) = &self.tunnel {
             return self.enter_ropewalk(direction, descriptor);
@@ -75,7 +75,7 @@ impl Network {
         }
     }
 
-    /// A packet has crossed its path; packets that are delivered are added to `delivered`.
+    /// Called when a packet has crossed its path. Packets that are delivered are added to `delivered`.
     pub(crate) fn leave_tunnel(
         &mut self,
         seq: u64,
@@ -108,7 +108,7 @@ impl Network {
         }
     }
 
-    /// The daemon of the end that receives in `direction` runs, or its reorder timeout has expired.
+    /// Called when the daemon of the end that receives in `direction` runs, or when its reorder timeout has expired.
     pub(crate) fn wake_egress(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
         let mpt = expect_mpt(&mut self.tunnel);
         if !mpt.daemons[direction.other() as usize].is_asleep(self.now) {

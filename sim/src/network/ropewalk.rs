@@ -11,7 +11,7 @@ use crate::tunnel::Tunnel;
 /// The flow id of the tunnel's datagrams, which belong to no flow of the scenario.
 const TUNNEL_FLOW_ID: u16 = u16::MAX;
 
-/// The id that queues hash for the tunnel's datagrams on a path: one UDP flow a path.
+/// The id that queues hash for the tunnel's datagrams on a path: one UDP flow per path.
 fn tunnel_flow_hash(path: u16) -> u16 {
     TUNNEL_FLOW_ID - path
 }

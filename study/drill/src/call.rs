@@ -1,4 +1,4 @@
-//! System calls of a script, as far as they mean something to a sender or receiver.
+//! System calls of a script that matter to a sender or receiver.
 
 use crate::error::ScriptError;
 
@@ -8,7 +8,7 @@ pub(crate) enum Call {
     /// A call that makes or prepares a socket, or reads.
     Nothing,
     Connect,
-    /// The application writes so many bytes.
+    /// The application writes this many bytes.
     Write(u64),
     /// A socket option.
     Option(SocketOption),
@@ -33,7 +33,7 @@ const SUPPORTED: &str = "supported are socket, bind, listen, accept, fcntl, conn
 /// Reads a call from `name(arguments) = result`.
 pub(crate) fn parse(line: usize, text: &str) -> Result<Call, ScriptError> {
     let fault = |message: String| ScriptError::new(line, message, SUPPORTED);
-    let (name, rest) = text.split_once('(').ok_or_else(|| fault(format!("`{text}` is no event")))?;
+    let (name, rest) = text.split_once('(').ok_or_else(|| fault(format!("`{text}` is not an event")))?;
     let (arguments, result) = split_result(rest).ok_or_else(|| fault(format!("the result of {name}() is missing")))?;
     let arguments: Vec<&str> = arguments.split(',').map(str::trim).collect();
     match name.trim() {
@@ -46,7 +46,7 @@ pub(crate) fn parse(line: usize, text: &str) -> Result<Call, ScriptError> {
     }
 }
 
-/// Arguments and result: what stands before and after `) =`.
+/// Arguments and result: the texts before and after `) =`.
 fn split_result(text: &str) -> Option<(&str, &str)> {
     let ends = text.match_indices(')').map(|(at, _)| (&text[..at], text[at + 1..].trim_start()));
     ends.filter_map(|(arguments, rest)| Some((arguments, rest.strip_prefix('=')?))).next()
@@ -81,12 +81,12 @@ fn option(arguments: &[&str]) -> Result<Call, String> {
 /// The number in `[number]`.
 fn boxed(word: &str) -> Result<u64, String> {
     let number = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
-    bytes(number.ok_or_else(|| format!("`{word}` is no value like [4000000]"))?)
+    bytes(number.ok_or_else(|| format!("`{word}` is not a value like [4000000]"))?)
 }
 
 fn bytes(word: &str) -> Result<u64, String> {
     let bytes = word.parse().ok().filter(|bytes| (1..=MAX_BYTES).contains(bytes));
-    bytes.ok_or_else(|| format!("`{word}` is no number of bytes from 1 to {MAX_BYTES}"))
+    bytes.ok_or_else(|| format!("`{word}` is not a number of bytes from 1 to {MAX_BYTES}"))
 }
 
 #[cfg(test)]
@@ -109,6 +109,6 @@ mod tests {
         );
         assert_eq!(parse(1, "fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)"), Ok(Call::Nothing));
         assert_eq!(fault("epoll_wait(5, 6) = 1"), "epoll_wait() is not supported");
-        assert_eq!(fault("hello"), "`hello` is no event");
+        assert_eq!(fault("hello"), "`hello` is not an event");
     }
 }

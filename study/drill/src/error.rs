@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// A statement that is malformed, or that the machines have nothing for.
+/// A statement that is malformed, or that the machines do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// Line of the script, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub help: String,
 }
 

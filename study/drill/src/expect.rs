@@ -1,5 +1,5 @@
-//! Compares what is sent with what a script expects: bytes, acknowledgement, SACK blocks, ECE, CWR, and the time. PSH, window,
-//! ECN field and option values are not compared.
+//! Compares the packets sent with those that a script expects: bytes, acknowledgement, SACK blocks, ECE, CWR, and the time.
+//! PSH, window, ECN field and option values are not compared.
 
 use crate::error::ScriptError;
 use crate::host::{Sent, What, describe, seconds};
@@ -55,7 +55,7 @@ impl Run {
         self.passes()
     }
 
-    /// One packet has left as expected.
+    /// Counts a packet that has left as expected.
     fn passes(&mut self) -> Result<Next, ScriptError> {
         self.host.sent.pop_front();
         self.outcome.packets += 1;
@@ -66,7 +66,7 @@ impl Run {
         self.differs(expected.line, expected.describe(), format!("{} {}", describe(&sent.what), at(sent.at)))
     }
 
-    /// The next packet, if it is sent when it should be; else there is a difference.
+    /// The next packet, if it is sent in time; otherwise there is a difference.
     fn next_in_time(&mut self, expected: &Expected<'_>) -> Option<Sent> {
         let latest = expected.to + self.setup.tolerance;
         let Some(sent) = self.host.next_sent(latest) else {
@@ -81,7 +81,7 @@ impl Run {
         Some(sent)
     }
 
-    /// Segments that together are the expected bytes.
+    /// Expects segments that together are the expected bytes.
     fn expect_data(&mut self, expected: &Expected<'_>) -> Next {
         let packet = expected.packet;
         let mut next = packet.seq;
@@ -103,7 +103,7 @@ impl Run {
         Next::Event
     }
 
-    /// An acknowledgement without data.
+    /// Expects an acknowledgement without data.
     fn expect_ack(&mut self, expected: &Expected<'_>, sent: &Sent, ack: &Ack) -> Next {
         let packet = expected.packet;
         let byte = |segment: u64| segment * self.setup.mss + 1;

@@ -1,7 +1,7 @@
-//! Assertions of embedded code: the part of Python that says what a connection's state is.
+//! Assertions of embedded code: the subset of Python that describes a connection's state.
 //!
 //! `assert A` and `assert A, message`, where A compares sums and products of numbers and names, joined by `and`, `or`, `not`.
-//! What a kernel's run prints (`print(...)`) is passed over.
+//! `print(...)`, which is meant for runs on a kernel, is skipped.
 
 use crate::text::joined_lines;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(crate) type Names = BTreeMap<&'static str, i64>;
 /// Greatest depth of parentheses.
 const MAX_DEPTH: u32 = 32;
 
-/// The statements of code that say something, each with its line from 0.
+/// The statements of code that have an effect, each with its line from 0.
 pub(crate) fn statements(code: &str) -> Vec<(usize, String)> {
     let lines = joined_lines(code);
     let lines = lines.iter().map(|(number, line)| (*number, line.split('#').next().unwrap_or_default()));
@@ -21,7 +21,7 @@ pub(crate) fn statements(code: &str) -> Vec<(usize, String)> {
     statements.filter(|(_, text)| means_something(text)).map(|(number, text)| (number, text.to_owned())).collect()
 }
 
-/// Whether what a statement asserts holds. Errors say what is not understood.
+/// Whether the assertion in a statement holds. Errors quote the part that cannot be parsed.
 pub(crate) fn holds(statement: &str, names: &Names) -> Result<bool, String> {
     let text =
         statement.strip_prefix("assert").ok_or_else(|| format!("`{statement}` is not supported: assert or print"))?;
@@ -123,7 +123,7 @@ impl Parser<'_> {
         let (word, rest) = self.rest.split_at(end);
         let hexadecimal = || word.strip_prefix("0x").and_then(|digits| i64::from_str_radix(digits, 16).ok());
         let value = word.parse().ok().or_else(hexadecimal).or_else(|| self.names.get(word).copied());
-        let value = value.ok_or_else(|| format!("`{word}{rest}` begins with no number or known name"))?;
+        let value = value.ok_or_else(|| format!("`{word}{rest}` does not begin with a number or a known name"))?;
         self.rest = rest.trim_start();
         Ok(value)
     }
@@ -138,13 +138,13 @@ impl Parser<'_> {
         if self.symbol(")") { Ok(value) } else { Err(format!("`)` is missing before `{}`", self.rest)) }
     }
 
-    /// Passes a symbol if it is next.
+    /// Consumes a symbol if it is next.
     fn symbol(&mut self, symbol: &str) -> bool {
         let rest = self.rest.strip_prefix(symbol).map(str::trim_start);
         rest.inspect(|rest| self.rest = rest).is_some()
     }
 
-    /// Passes a word if it is next.
+    /// Consumes a word if it is next.
     fn word(&mut self, word: &str) -> bool {
         let rest = self
             .rest
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(holds("tcpi_snd_cwnd == 10, 'cwnd'"), Ok(true));
         assert_eq!(holds("9 < tcpi_snd_cwnd <= 2 * (3 + 2) and not TCP_CA_Open"), Ok(true));
         assert_eq!(holds("(tcpi_snd_cwnd == 9 or 0x10 != 16)"), Ok(false));
-        assert_eq!(holds("tcpi_rtt == 1"), Err("`tcpi_rtt == 1` begins with no number or known name".into()));
+        assert_eq!(holds("tcpi_rtt == 1"), Err("`tcpi_rtt == 1` does not begin with a number or a known name".into()));
         assert_eq!(holds("1 == 1 2"), Err("`2` is not understood".into()));
         assert!(holds(&"(".repeat(40)).is_err_and(|error| error.starts_with("more than 32")));
     }

@@ -1,4 +1,4 @@
-//! The machines of one host in virtual time, and what they have sent.
+//! The machines of one host in virtual time, and the packets that they have sent.
 
 use crate::packet::Packet;
 use crate::segments::Segments;
@@ -19,13 +19,13 @@ pub(crate) struct Sent {
     pub tsval: u32,
 }
 
-/// What a packet is.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Syn,
     /// The third packet of the handshake.
     HandshakeAck,
-    /// Bytes from the first to before the second; whether it has CWR.
+    /// Bytes from the first number up to, but not including, the second; whether CWR is set.
     Data(u64, u64, bool),
     /// A probe of a closed window, before this byte.
     Probe(u64),
@@ -40,9 +40,9 @@ pub(crate) struct Host {
     pub sender: SinglePathSender,
     pub receiver: Receiver,
     pub segments: Segments,
-    /// Sent and not compared.
+    /// Packets that were sent and not yet compared.
     pub sent: VecDeque<Sent>,
-    /// What happened, in words, if it is asked for.
+    /// The timeline in words, if it is asked for.
     pub timeline: Option<Vec<String>>,
     pub is_established: bool,
     deadline: Instant,
@@ -62,7 +62,7 @@ impl Host {
         }
     }
 
-    /// The present time.
+    /// The current time, microseconds.
     pub(crate) fn instant(&self) -> Instant {
         Instant::ZERO + Span::from_micros(self.now)
     }
@@ -75,7 +75,7 @@ impl Host {
         }
     }
 
-    /// An input of the sender, and what it then sends.
+    /// Handles an input of the sender, and sends the packets that follow.
     pub(crate) fn handle(&mut self, input: Input<'_>) {
         self.sender.handle(self.instant(), input);
         self.poll();
@@ -106,7 +106,7 @@ impl Host {
         self.sent.push_back(Sent { at: self.now, what, tsval: segment.tsval });
     }
 
-    /// The handshake is complete: the peer offers `window` bytes.
+    /// Called when the handshake is complete: the peer offers `window` bytes.
     pub(crate) fn establish(&mut self, window: u64, tsval: u32) {
         self.is_established = true;
         self.handle(Input::Ack(&Ack { syn: true, receive_window: window, tsval, ..Ack::default() }));
@@ -117,7 +117,7 @@ impl Host {
         }
     }
 
-    /// Whole segments of data come.
+    /// Called when whole segments of data arrive.
     pub(crate) fn receive(&mut self, packet: &Packet, mss: u64) {
         let tsval = packet.options.as_ref().and_then(|options| options.timestamps).map_or(0, |(tsval, _)| tsval);
         let (cwr, psh) = (packet.has('W'), packet.has('P'));
@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// Lets all timers until then expire.
+    /// Lets all timers up to this time expire.
     pub(crate) fn run_until(&mut self, micros: u64) {
         while self.next_timer() <= micros {
             self.fire_timers();
@@ -164,7 +164,7 @@ impl Host {
         self.now = self.now.max(micros);
     }
 
-    /// The next packet that is sent, if it is until then.
+    /// The next packet that is sent up to this time, if any.
     pub(crate) fn next_sent(&mut self, until: u64) -> Option<Sent> {
         while self.sent.is_empty() && self.next_timer() <= until {
             self.fire_timers();

@@ -1,9 +1,9 @@
-//! What assertions may name: Linux's `tcp_info`.
+//! The names in assertions: fields of Linux's `tcp_info`.
 
 use crate::expression::Names;
 use crate::host::Host;
 
-/// The names and their present values.
+/// The names and their current values.
 pub(crate) fn names(host: &Host) -> Names {
     let sender = &host.sender;
     let (decision, pipe, counters) = (sender.decision(), sender.pipe(), sender.counters());

@@ -2,7 +2,8 @@
 
 use crate::error::ScriptError;
 
-/// A TCP packet that comes or must leave. Numbers are those of the script: bytes, relative to the initial ones.
+/// A TCP packet that arrives or must leave. Numbers are those of the script: bytes, relative to the initial sequence
+/// numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub is_ce: bool,
@@ -23,7 +24,7 @@ pub(crate) struct TcpOptions {
     pub sack: Vec<(u64, u64)>,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// `<...>`: any.
+    /// `<...>`: any options.
     pub any: bool,
 }
 
@@ -38,7 +39,7 @@ impl Packet {
 }
 
 const PACKET_HELP: &str = "a packet is like `P. 1:1001(1000) ack 1 win 800 <sack 2001:3001,nop,nop>`";
-/// Greatest number: sequence numbers are of 32 bits.
+/// Greatest number: sequence numbers have 32 bits.
 const MAX_NUMBER: u64 = u32::MAX as u64;
 
 /// Reads a packet, without the `<` or `>` of its direction.
@@ -64,7 +65,7 @@ fn parse_head(head: &str, options: Option<TcpOptions>) -> Result<Packet, String>
     }
     let flags = words.next().ok_or("the flags are missing")?.to_owned();
     if !flags.chars().all(|flag| "SFRP.EW".contains(flag)) {
-        return Err(format!("`{flags}` are no flags of TCP that are supported: S F R P . E W"));
+        return Err(format!("`{flags}` are not supported TCP flags: S F R P . E W"));
     }
     let (seq, len) = range(words.next().ok_or("the sequence numbers are missing")?)?;
     let mut packet = Packet { is_ce: ecn == "[ce]", flags, seq, len, options, ..Packet::default() };
@@ -84,10 +85,10 @@ fn range(word: &str) -> Result<(u64, u64), String> {
     let parts = word.strip_suffix(')').and_then(|word| word.split_once('('));
     let ((start, end), len) = parts
         .and_then(|(range, len)| Some((range.split_once(':')?, len)))
-        .ok_or_else(|| format!("`{word}` are no sequence numbers"))?;
+        .ok_or_else(|| format!("`{word}` are not sequence numbers"))?;
     let (start, end, len) = (number(start)?, number(end)?, number(len)?);
     if start + len != end {
-        return Err(format!("`{word}`: from {start} to {end} are not {len} bytes"));
+        return Err(format!("`{word}`: {start} to {end} is not {len} bytes"));
     }
     Ok((start, len))
 }
@@ -113,14 +114,14 @@ fn parse_options(text: &str) -> Result<TcpOptions, String> {
 }
 
 fn sack(block: &str) -> Result<(u64, u64), String> {
-    let (start, end) = block.split_once(':').ok_or_else(|| format!("`{block}` is no SACK block"))?;
+    let (start, end) = block.split_once(':').ok_or_else(|| format!("`{block}` is not a SACK block"))?;
     let (start, end) = (number(start)?, number(end)?);
     if start < end { Ok((start, end)) } else { Err(format!("the SACK block `{block}` is empty")) }
 }
 
 fn number(word: &str) -> Result<u64, String> {
     let number = word.parse().ok().filter(|number| *number <= MAX_NUMBER);
-    number.ok_or_else(|| format!("`{word}` is no number of at most {MAX_NUMBER}"))
+    number.ok_or_else(|| format!("`{word}` is not a number of at most {MAX_NUMBER}"))
 }
 
 fn no_more(text: &str) -> Result<(), String> {
@@ -144,12 +145,11 @@ mod tests {
     fn a_malformed_packet_is_refused_with_its_fault() {
         let fault = |text| parse(3, text).expect_err("malformed").to_string();
         assert!(
-            fault("P. 1:1001(999) ack 1")
-                .contains("line 3: `1:1001(999)`: from 1 to 1001 are not 999 bytes; a packet is")
+            fault("P. 1:1001(999) ack 1").contains("line 3: `1:1001(999)`: 1 to 1001 is not 999 bytes; a packet is")
         );
-        assert!(fault("PX 1:1(0)").contains("`PX` are no flags of TCP"));
+        assert!(fault("PX 1:1(0)").contains("`PX` are not supported TCP flags"));
         assert!(fault(". 1:1(0) urg 4").contains("`urg` is not supported"));
         assert!(fault(". 1:1(0) ack 1 <sack 5:5>").contains("the SACK block `5:5` is empty"));
-        assert!(fault(". 1:1(0) ack 99999999999").contains("`99999999999` is no number"));
+        assert!(fault(". 1:1(0) ack 99999999999").contains("`99999999999` is not a number"));
     }
 }

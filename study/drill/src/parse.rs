@@ -22,20 +22,20 @@ pub(crate) struct Event {
     pub action: Action,
 }
 
-/// When an event is, microseconds.
+/// Time of an event, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
     /// Since the script began.
     At(u64),
-    /// After the event before, at the earliest and at the latest.
+    /// After the previous event, at the earliest and at the latest.
     After(u64, u64),
-    /// Whenever it comes.
+    /// At any time.
     Any,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// A packet comes from the peer.
+    /// A packet arrives from the peer.
     Inject(Packet),
     /// A packet must leave.
     Expect(Packet),
@@ -68,7 +68,8 @@ pub(crate) fn parse(text: &str) -> Result<Script, ScriptError> {
 }
 
 impl Script {
-    /// Commands stand before the first event; after it only what puts the kernel's settings back means nothing here.
+    /// Commands stand before the first event. After it, only commands that restore the kernel's settings are accepted; they
+    /// have no effect here.
     fn add_command(&mut self, line: usize, command: &str) -> Result<(), ScriptError> {
         if self.events.is_empty() {
             let lines = joined_lines(command).into_iter().filter(|(_, text)| !text.is_empty());
@@ -89,7 +90,7 @@ fn event(line: usize, cursor: &mut Cursor<'_>) -> Result<Event, ScriptError> {
     let time = time(line, cursor)?;
     cursor.skip_blanks();
     if cursor.take("...") {
-        // A call that blocks: it begins at the first time, and nobody looks when it returns.
+        // A call that blocks: it begins at the first time, and the time of its return is not checked.
         cursor.skip_blanks();
         cursor.take("+");
         seconds(line, cursor)?;
@@ -138,7 +139,7 @@ fn seconds(line: usize, cursor: &mut Cursor<'_>) -> Result<u64, ScriptError> {
     let is_range = cursor.clone().take("..");
     let decimals = if !is_range && cursor.take(".") { cursor.take_while(|c| c.is_ascii_digit()) } else { "" };
     micros(whole, decimals).ok_or_else(|| {
-        ScriptError::new(line, "a time is missing or is no number of seconds with at most six decimals", EVENT_HELP)
+        ScriptError::new(line, "a time is missing, or is not a number of seconds with at most six decimals", EVENT_HELP)
     })
 }
 

@@ -13,7 +13,7 @@ use transport::tcp::sender::Input;
 use transport::tcp::{Ack, SackBlocks};
 use units::Span;
 
-/// How a script is run.
+/// Options of a script's run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Congestion control, instead of the script's own.
@@ -24,7 +24,7 @@ pub struct Options {
     pub timeline: bool,
 }
 
-/// What a run has shown.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets that left as expected.
@@ -33,11 +33,11 @@ pub struct Outcome {
     pub assertions: usize,
     /// The first difference; none if the script passes.
     pub difference: Option<Difference>,
-    /// The line where the connection's end begins, which is not run.
+    /// The line at which the end of the connection begins, which is not run.
     pub end: Option<usize>,
     /// Settings of the script that have no effect here, with their lines.
     pub ignored: Vec<(usize, String)>,
-    /// What happened: times in seconds, packets, and the state after each acknowledgement.
+    /// The timeline: times in seconds, packets, and the state after each acknowledgement.
     pub timeline: Vec<String>,
 }
 
@@ -46,26 +46,26 @@ pub struct Outcome {
 pub struct Difference {
     /// Line of the script.
     pub line: usize,
-    /// What it expects.
+    /// The expectation.
     pub expected: String,
-    /// What was found.
+    /// The observation.
     pub found: String,
-    /// The sender's state then.
+    /// The sender's state at that time.
     pub state: String,
 }
 
-/// Congestion control where neither script nor caller names one: Linux's default.
+/// Congestion control if neither script nor caller names one: Linux's default.
 const DEFAULT_CONGESTION: &str = "cubic";
-/// Most data of a packet that comes, as receive offload makes it, bytes.
+/// Maximum data in an arriving packet, as merged by receive offload, bytes.
 const MAX_PACKET: u64 = 65_535;
-/// A packet at any time is waited for so long, microseconds.
+/// The longest wait for a packet at any time, microseconds.
 const ANY_TIME: u64 = 3_600_000_000;
 
 /// Runs the script.
 ///
 /// # Errors
 ///
-/// A statement that is malformed, or that the machines have nothing for.
+/// A statement is malformed, or the machines do not support it.
 pub fn run(script: &str, options: &Options) -> Result<Outcome, ScriptError> {
     let script = parse(script)?;
     let setup = setup(&script, options.tick)?;
@@ -86,7 +86,7 @@ pub fn run(script: &str, options: &Options) -> Result<Outcome, ScriptError> {
     Ok(run.outcome)
 }
 
-/// Whether a run goes on.
+/// Whether a run continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Event,
@@ -148,19 +148,19 @@ impl Run {
         Next::Event
     }
 
-    /// The connection's end is not run.
+    /// Called at the end of the connection, which is not run.
     pub(crate) fn end(&mut self, line: usize) -> Next {
         self.outcome.end = Some(line);
         Next::End
     }
 
-    /// A packet comes from the peer.
+    /// Called when a packet arrives from the peer.
     fn inject(&mut self, line: usize, packet: &Packet) -> Result<Next, ScriptError> {
         if packet.has('F') || packet.has('R') {
             return Ok(self.end(line));
         }
         if packet.has('S') {
-            // The SYN to a server, which answers where the script expects it; or the answer to ours.
+            // The SYN to a server, which answers when the script expects it; or the answer to our SYN.
             if self.setup.connects && !self.host.is_established {
                 self.host.establish(packet.window.unwrap_or(0), tsval(packet));
             }
@@ -168,7 +168,7 @@ impl Run {
         }
         if !self.host.is_established {
             self.host.establish(self.window(packet), tsval(packet));
-            // The answer to the SYN-ACK is not ours to give.
+            // The script itself answers the SYN-ACK.
             self.host.sent.clear();
         }
         self.receive_data(line, packet)?;
@@ -219,7 +219,8 @@ impl Run {
     fn segment(&self, line: usize, byte: u64) -> Result<u64, ScriptError> {
         self.host.segments.at(byte).ok_or_else(|| {
             let message = format!("byte {byte} is not the first of a segment that was written");
-            let help = format!("the machines know whole segments: {} bytes, and the rest of a write", self.setup.mss);
+            let help =
+                format!("the machines work with whole segments: {} bytes, or the rest of a write", self.setup.mss);
             ScriptError::new(line, message, help)
         })
     }

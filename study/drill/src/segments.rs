@@ -1,8 +1,8 @@
-//! Bytes of a script and segments of the machines: every segment is full but the last of a write.
+//! Bytes of a script and segments of the machines: every segment is full except the last one of a write.
 
 use std::collections::BTreeMap;
 
-/// What has been written, as segments. Bytes count from 1, as in scripts.
+/// The written data as segments. Bytes count from 1, as in scripts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segments {
     mss: u64,
@@ -31,13 +31,13 @@ impl Segments {
         (segments, !bytes.is_multiple_of(self.mss))
     }
 
-    /// The first byte of a segment; that after the last one for segments that are not written.
+    /// The first byte of a segment; for a segment that is not written, the byte after the last one.
     pub(crate) fn start(&self, segment: u64) -> u64 {
         let Some((first, (start, end))) = self.writes.range(..=segment).next_back() else { return 1 };
         (start + (segment - first) * self.mss).min(*end)
     }
 
-    /// The segment that begins at a byte, if one does; the next one at the end.
+    /// The segment that begins at a byte, if there is one; at the end of the data, the next segment.
     pub(crate) fn at(&self, byte: u64) -> Option<u64> {
         let (segment, end) = self.end;
         if byte == end {

@@ -4,7 +4,7 @@ use crate::call::{Call, SocketOption};
 use crate::error::ScriptError;
 use crate::parse::{Action, Script};
 
-/// Settings that the machines have with Linux's default.
+/// Settings for which the machines have Linux's defaults.
 const FIXED: [(&str, &str); 6] = [
     ("tcp_pacing_ss_ratio", "200"),
     ("tcp_pacing_ca_ratio", "120"),
@@ -60,7 +60,7 @@ impl Settings {
 
     fn set_option(&mut self, line: usize, option: &SocketOption) {
         match option {
-            // The kernel doubles them, and then leaves them alone.
+            // The kernel doubles them, and then turns autotuning off.
             SocketOption::SendBuffer(bytes) => self.wmem = [2 * bytes; 2],
             SocketOption::ReceiveBuffer(bytes) => self.rmem = [2 * bytes; 2],
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = *bytes,
@@ -69,7 +69,7 @@ impl Settings {
     }
 
     fn set_sysctl(&mut self, line: usize, name: &str, value: &str) -> Result<(), String> {
-        let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is no value of {name}"));
+        let number = || value.parse::<u64>().map_err(|_| format!("`{value}` is not a value of {name}"));
         match name {
             "tcp_slow_start_after_idle" => self.slow_start_after_idle = number()? != 0,
             "tcp_early_retrans" => self.early_retrans = number()? != 0,
@@ -77,7 +77,7 @@ impl Settings {
             "tcp_notsent_lowat" => self.notsent_lowat = number()?,
             "tcp_congestion_control" => self.congestion = Some((line, value.to_owned())),
             _ if FIXED.contains(&(name, value)) => {}
-            // What the handshake shows.
+            // Settings that follow from the handshake.
             "tcp_sack" | "tcp_timestamps" | "tcp_ecn" => {}
             "tcp_tso_win_divisor" | "tcp_min_tso_segs" => self.ignored.push((line, name.to_owned())),
             other => return Err(format!("the sysctl `{other}` is not supported")),
@@ -85,7 +85,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What `defaults.sh` of packetdrill's and of the kernel's own scripts sets, as far as it is not Linux's default.
+    /// The settings of `defaults.sh` in packetdrill's and in the kernel's own scripts that differ from Linux's defaults.
     fn set_common_defaults(&mut self) {
         self.rmem = [540_000, 15 << 20];
         self.wmem = [256 << 10, 4 << 20];

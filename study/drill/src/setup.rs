@@ -1,4 +1,4 @@
-//! What a script's sysctls, socket options and handshake determine.
+//! The configuration that results from a script's sysctls, socket options and handshake.
 
 use crate::error::ScriptError;
 use crate::packet::{Packet, TcpOptions};
@@ -13,10 +13,10 @@ use units::Span;
 /// Bytes of IPv4's and TCP's headers, and of the timestamps option.
 const HEADERS: u64 = 40;
 const TIMESTAMPS: u64 = 12;
-/// The MSS of a peer that says none (RFC 9293 section 3.7.1), and the greatest over Ethernet.
+/// The MSS of a peer that announces none (RFC 9293 section 3.7.1), and the largest MSS over Ethernet.
 const DEFAULT_MSS: u64 = 536;
 const MAX_MSS: u64 = 1460;
-/// Time by which a packet may be early or late, microseconds, where the script has no `--tolerance_usecs`.
+/// Time by which a packet may be early or late, microseconds, if the script has no `--tolerance_usecs`.
 const TOLERANCE: u64 = 4000;
 
 /// The setup of a run.
@@ -29,7 +29,7 @@ pub(crate) struct Setup {
     pub mss: u64,
     /// Shift of the windows that the peer offers.
     pub window_shift: u32,
-    /// The connection is the script's `connect()`, and not one that it accepts.
+    /// Whether the script connects, instead of accepting a connection.
     pub connects: bool,
     /// Microseconds.
     pub tolerance: u64,
@@ -44,7 +44,7 @@ pub(crate) fn setup(script: &Script, tick: Span) -> Result<Setup, ScriptError> {
     Ok(configure(&settings, peer, own, tolerance(script)?, tick))
 }
 
-/// The SYN of the peer, and ours with it: both are in the script.
+/// The SYNs of the peer and of our host, which are both in the script.
 fn handshake(script: &Script) -> Result<(&Packet, &Packet), ScriptError> {
     let (mut peer, mut own) = (None, None);
     for event in &script.events {
@@ -68,13 +68,13 @@ fn tolerance(script: &Script) -> Result<u64, ScriptError> {
             "--tolerance_usecs" => {
                 let micros = value.trim().parse().ok().filter(|micros| *micros <= 10_000_000);
                 tolerance = micros.ok_or_else(|| {
-                    ScriptError::new(*line, format!("`{value}` is no number of microseconds"), "for example 4000")
+                    ScriptError::new(*line, format!("`{value}` is not a number of microseconds"), "for example 4000")
                 })?;
             }
             "--ip_version" | "--local_ip" | "--remote_ip" | "--gateway_ip" | "--netmask_ip" | "--bind_port" => {}
             other => {
                 let message = format!("the option `{other}` is not supported");
-                return Err(ScriptError::new(*line, message, "`--tolerance_usecs=N` and addresses are"));
+                return Err(ScriptError::new(*line, message, "`--tolerance_usecs=N` and addresses are supported"));
             }
         }
     }
@@ -145,9 +145,9 @@ fn receiver_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, 
     }
 }
 
-/// A controller by its name. `line` is the script's, where it names it.
+/// A controller by its name. `line` is the line of the script that names it.
 pub(crate) fn controller(line: usize, name: &str) -> Result<Box<dyn control::Controller>, ScriptError> {
-    let fault = |message: String| ScriptError::new(line, message, "`ropewalk list algorithms` has the names");
+    let fault = |message: String| ScriptError::new(line, message, "`ropewalk list algorithms` lists the names");
     let entry = registry::find(name).ok_or_else(|| fault(format!("there is no congestion control `{name}`")))?;
     entry.controller(&BTreeMap::new()).map_err(|error| fault(format!("congestion control `{name}`: {error}")))
 }

@@ -14,7 +14,7 @@ impl<'a> Cursor<'a> {
         Self { rest: text, line: 1 }
     }
 
-    /// The present line, from 1.
+    /// The current line, from 1.
     pub(crate) fn line(&self) -> usize {
         self.line
     }
@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
         self.rest.chars().next()
     }
 
-    /// Goes on by so many bytes, and returns them.
+    /// Consumes this many bytes and returns them.
     fn advance(&mut self, bytes: usize) -> &'a str {
         let (passed, rest) = self.rest.split_at(bytes);
         self.line += passed.matches('\n').count();
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         passed
     }
 
-    /// Passes `prefix` if it is next.
+    /// Consumes `prefix` if it is next.
     pub(crate) fn take(&mut self, prefix: &str) -> bool {
         let is_next = self.rest.starts_with(prefix);
         if is_next {
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         self.advance(self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len()))
     }
 
-    /// What comes before `end`, which is passed as well; an error if it does not come.
+    /// The text before `end`, which is consumed as well; an error if there is no `end`.
     pub(crate) fn until(&mut self, end: &str) -> Result<&'a str, ScriptError> {
         let at = self.rest.find(end).ok_or_else(|| {
             ScriptError::new(self.line, format!("`{end}` is missing"), "it ends what begins on this line")
@@ -60,18 +60,18 @@ impl<'a> Cursor<'a> {
         self.take_while(|c| c != '\n').trim()
     }
 
-    /// Passes blanks on the present line.
+    /// Skips blanks on the current line.
     pub(crate) fn skip_blanks(&mut self) {
         self.take_while(|c| c != '\n' && c.is_whitespace());
     }
 
-    /// Passes all white space.
+    /// Skips all white space.
     pub(crate) fn skip_space(&mut self) {
         self.take_while(char::is_whitespace);
     }
 }
 
-/// The lines of a text with their numbers from 0. A line that ends with `\` goes on in the next one.
+/// The lines of a text with their numbers from 0. A line that ends with `\` continues in the next one.
 pub(crate) fn joined_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut is_continued = false;
@@ -104,7 +104,7 @@ pub(crate) fn without_comments(text: &str) -> Result<String, ScriptError> {
     Ok(out)
 }
 
-/// The marks at both ends of what is taken as it stands, if it begins here.
+/// The delimiters of a verbatim section, if one begins here.
 fn quotation(cursor: &mut Cursor<'_>) -> Option<(&'static str, &'static str)> {
     [("`", "`"), ("\"", "\""), ("%{", "}%")].into_iter().find(|(begin, _)| cursor.take(begin))
 }

@@ -89,7 +89,7 @@ fn what_does_not_apply_is_refused_with_its_line() {
         ("0.1 < . 1:1(0) ack 1 win 800", "the event is before the one above"),
         ("+0 sendfile(4, 5, [0], 5) = 5", "sendfile() is not supported"),
         ("+0 > . 1:1(0) ack 1 <mptcp dss>", "the option `mptcp dss` is not supported"),
-        ("+0 %{ assert tcpi_probes == 1 }%", "`tcpi_probes == 1` begins with no number or known name"),
+        ("+0 %{ assert tcpi_probes == 1 }%", "`tcpi_probes == 1` does not begin with a number or a known name"),
         ("+0 `ip link`", "a command within the script is not supported"),
     ] {
         let error = error(&format!("{head}{statement}\n"));

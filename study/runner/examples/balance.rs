@@ -1,5 +1,5 @@
-//! How well shards of a study are balanced: the events that the simulator processed for the most expensive shard, as a
-//! multiple of the mean over all shards, when runs are divided by the estimated cost and by turns.
+//! Measures how well the shards of a study are balanced: the events that the simulator processed for the most expensive
+//! shard, as a multiple of the mean over all shards, when runs are divided by the estimated cost and by turns.
 //!
 //! `cargo run --release -p ropewalk-runner --example balance -- SCENARIO RESULTS`
 

@@ -49,7 +49,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Er
     let (_, runs) = Results::open(folder).map_err(|error| {
         baseline_error(
             &format!("cannot use the baseline: {error}"),
-            "a finished results folder, beside the scenario file",
+            "a finished results folder, next to the scenario file",
         )
     })?;
     let baseline_cells: BTreeSet<&BTreeMap<String, String>> = runs.iter().map(|run| &run.parameters).collect();

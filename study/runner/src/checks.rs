@@ -10,18 +10,18 @@ use std::collections::HashSet;
 
 /// Maximum number of values in all time series of a study. They are held in memory until the tables are written.
 const MAX_SERIES_VALUES: u64 = 30_000_000;
-/// The most errors that are told below the first.
+/// Maximum number of errors that are reported below the first.
 const MAX_OTHER_ERRORS: usize = 9;
-/// The most errors that are looked at: other cells of a sweep have the same.
+/// Maximum number of errors that are collected: other cells of a sweep have the same errors.
 const MAX_ERRORS_READ: usize = 100;
-/// Values of a flow, a subflow or a path in one sample.
+/// Number of values of a flow, a subflow or a path in one sample.
 const VALUES_PER_SAMPLE: u64 = 10;
 
 /// Checks the names and the parameters of congestion controls and schedulers in every cell, and the number of values of
 /// all time series (at most 30 million).
 ///
 /// # Errors
-/// All errors of names and parameters, or that of the time series; with line and key.
+/// All errors of names and parameters, or the error of the time series, with line and key.
 pub fn check(scenario: &Scenario) -> Result<(), Error> {
     let mut errors = congestion_control_errors(scenario);
     errors.extend(scheduler_errors(scenario));
@@ -49,7 +49,7 @@ fn check_series_size(scenario: &Scenario) -> Result<(), Error> {
     if total <= MAX_SERIES_VALUES {
         return Ok(());
     }
-    let message = format!("the time series of all runs would hold some {} million numbers", total / 1_000_000);
+    let message = format!("the time series of all runs would hold about {} million numbers", total / 1_000_000);
     let help = format!("at most {} million: sample less often, or in fewer runs", MAX_SERIES_VALUES / 1_000_000);
     Err(scenario.error_at("sample", &message, &help).into())
 }
@@ -122,7 +122,7 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
     schedule::find(name).ok_or_else(|| {
         let help = match scenario::did_you_mean(name, schedule::names()) {
             Some(closest_name) => format!("did you mean `{closest_name}`?"),
-            None => "`ropewalk list schedulers` shows them all".to_owned(),
+            None => "`ropewalk list schedulers` lists all of them".to_owned(),
         };
         (format!("unknown scheduler `{name}`"), help)
     })
@@ -138,7 +138,7 @@ fn congestion_control_errors(scenario: &Scenario) -> Vec<scenario::Error> {
     errors.take(MAX_ERRORS_READ).collect()
 }
 
-/// What the congestion controls of all cells note of their parameters, each with its first key.
+/// The notes of the congestion controls of all cells on their parameters, each with its first key.
 pub(crate) fn congestion_control_notes(scenario: &Scenario) -> Vec<String> {
     let mut notes: Vec<(String, String)> = Vec::new();
     for (key, choice) in scenario.cells.iter().flat_map(|cell| congestions(&cell.experiment)) {
@@ -192,6 +192,6 @@ pub fn suggestion(unknown_name: &str) -> String {
     }
     match scenario::did_you_mean(&unknown_name.to_lowercase(), registry::names()) {
         Some(closest_name) => format!("did you mean `{closest_name}`?"),
-        None => "`ropewalk list algorithms` shows them all".to_owned(),
+        None => "`ropewalk list algorithms` lists all of them".to_owned(),
     }
 }

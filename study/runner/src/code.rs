@@ -6,7 +6,7 @@ use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
 use std::collections::BTreeMap;
 
-/// The code version of each registered algorithm and scheduler that a scenario names; nothing of built-in ones.
+/// The code version of each registered algorithm and scheduler that a scenario names; none for built-in ones.
 #[must_use]
 pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);

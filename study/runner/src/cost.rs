@@ -1,19 +1,19 @@
 //! The estimated cost of a run: the packets that its links carry.
 //!
-//! The simulator's work is proportional to packets times links. Of each flow and path the rate is the least of what
-//! the links sustain, what the application writes, what the receive window allows (half its greatest size in a round
-//! trip) and, under random loss p, MSS / RTT * sqrt(3 / (2 p)) (Mathis et al., "The Macroscopic Behavior of the TCP
-//! Congestion Avoidance Algorithm", CCR 1997, equation 3). A link carries at most its own rate. What an algorithm makes
-//! of a path beyond that is not foreseen.
+//! The simulator's work is proportional to packets times links. For each flow and path, the rate is the minimum of the rate
+//! of the links, the rate of the application, the rate that the receive window allows (half its maximum size per RTT) and,
+//! under random loss p, MSS / RTT * sqrt(3 / (2 p)) (Mathis et al., "The Macroscopic Behavior of the TCP Congestion
+//! Avoidance Algorithm", CCR 1997, equation 3). A link carries at most its own rate. What an algorithm makes of a path
+//! beyond that is not foreseen.
 
 use scenario::model::{Application, Distribution, Experiment, Flow, FlowKind, Host, Path, Requests, Route};
 use std::collections::BTreeMap;
 
-/// Bytes of a packet.
+/// Size of a packet, bytes.
 const PACKET_BYTES: f64 = 1500.0;
 /// The rate of a flow on links without rates, bit/s.
 const UNLIMITED_RATE: f64 = 1e9;
-/// The least round-trip time, seconds: that of hosts and timers.
+/// The minimum round-trip time, seconds: that of hosts and timers.
 const LEAST_RTT_S: f64 = 1e-3;
 /// Work before the first packet, in packets of one link.
 const SETUP_PACKETS: f64 = 100.0;
@@ -70,7 +70,7 @@ fn loss_rate(loss: f64, rtt: f64) -> f64 {
     if loss > 0.0 { PACKET_BYTES * 8.0 / rtt * (1.5 / loss).sqrt() } else { f64::INFINITY }
 }
 
-/// What the source of a flow writes, bit/s.
+/// The rate at which the source of a flow writes, bit/s.
 fn source_rate(flow: &Flow) -> f64 {
     match &flow.kind {
         FlowKind::ConstantRate { rate, .. } => rate.as_bits() as f64,
@@ -83,7 +83,7 @@ fn source_rate(flow: &Flow) -> f64 {
     }
 }
 
-/// A response for each pause; without a pause as much as the path carries.
+/// One response per pause; without a pause, as much as the path carries.
 fn requests_rate(requests: &Requests) -> f64 {
     mean(requests.size) * 8.0 / (mean(requests.think) / 1e9).max(1e-9)
 }
@@ -95,7 +95,7 @@ fn mean(distribution: Distribution) -> f64 {
     }
 }
 
-/// Bytes that a flow sends at most.
+/// Maximum number of bytes that a flow sends.
 fn size(flow: &Flow) -> f64 {
     match &flow.kind {
         FlowKind::Tcp { size: Some(size), .. } => *size as f64,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use units::Span;
 
-/// Virtual time between two questions whether a run is cancelled.
+/// Virtual time between two checks whether a run is cancelled.
 const SLICE: Span = Span::from_millis(100);
 
 /// The simulator's name in a manifest.
@@ -35,7 +35,8 @@ pub trait Driver: Debug + Sync {
     /// A cell has a feature that the driver does not support, and `partial` is not set.
     fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error>;
 
-    /// Whether runs are made in random order, because when a run is made can change it. Not where time is virtual.
+    /// Whether runs are made in random order, because the time at which a run is made can change its result. False where
+    /// time is virtual.
     fn is_in_random_order(&self, _: &Scenario) -> bool {
         false
     }
@@ -43,13 +44,13 @@ pub trait Driver: Debug + Sync {
     /// The default number of parallel runs.
     fn jobs(&self, scenario: &Scenario) -> usize;
 
-    /// Runs one experiment; none if it was cancelled.
+    /// Runs one experiment; `None` if it was cancelled.
     ///
     /// # Errors
     /// The reason why the run failed.
     fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String>;
 
-    /// The commands that set the experiments up, to repeat them by hand.
+    /// The commands that set up the experiments, for repeating them by hand.
     fn setup(&self, scenario: &Scenario) -> Option<String>;
 }
 
@@ -60,7 +61,7 @@ pub struct Job<'a> {
     pub experiment: &'a Experiment,
     /// The seed.
     pub seed: u64,
-    /// Where a kernel writes its logs and captures, if they are kept.
+    /// The folder for a kernel's logs and captures, if they are kept.
     pub raw_folder: Option<&'a Path>,
     /// Set when the run's result is no longer wanted.
     pub cancelled: &'a AtomicBool,

@@ -1,15 +1,15 @@
-//! Errors of studies, by what is at fault.
+//! Errors of studies, by cause.
 
 use std::fmt;
 
-/// The reason why a study does not run, or stops.
+/// The reason why a study does not start, or why it stops.
 #[derive(Debug)]
 pub enum Error {
     /// The scenario is wrong.
     Scenario(scenario::Error),
     /// A run failed.
     Run(String),
-    /// Something outside is missing or refuses: a folder, a thread.
+    /// Something outside the program is missing or fails: a folder, a thread.
     Environment(String),
 }
 

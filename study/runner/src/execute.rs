@@ -1,4 +1,5 @@
-//! Runs on several threads. The calling thread hands nothing out: it tells the observer, and asks it whether to go on.
+//! Runs on several threads. The calling thread distributes no work: it reports to the observer, and asks it whether to
+//! continue.
 
 use crate::{Driver, Error, Job};
 use record::Run;
@@ -11,21 +12,21 @@ use std::thread::Builder;
 use std::time::Duration;
 use store::{Key, Results};
 
-/// The longest time between two questions whether the study is cancelled.
+/// The longest time between two checks whether the study is cancelled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Is told how a study goes on, always on the thread that started it.
+/// Receives the progress of a study, always on the thread that started it.
 pub trait Observer {
     /// A run has begun.
     fn started(&mut self, _key: Key) {}
 
-    /// A run is done, and stored where there is a results folder.
+    /// A run is done, and stored if there is a results folder.
     fn finished(&mut self, _key: Key, _run: &Run) {}
 
-    /// How far the runs under way are, told at least every 50 ms.
+    /// The progress of the runs under way, reported at least every 50 ms.
     fn progressed(&mut self, _running: &[Running]) {}
 
-    /// Whether to stop: asked at least every 50 ms. Runs under way are given up, finished ones kept.
+    /// Whether to stop: asked at least every 50 ms. Runs under way are abandoned; finished ones are kept.
     fn is_cancelled(&mut self) -> bool {
         false
     }
@@ -45,14 +46,14 @@ pub struct Running {
 /// An observer that does nothing.
 impl Observer for () {}
 
-/// What a worker tells.
+/// A message of a worker.
 enum Event {
     Started(Key),
     Finished(Key, Box<Run>),
     Failed(Key, Error),
 }
 
-/// What all workers share.
+/// The state that all workers share.
 struct Work<'a> {
     driver: &'a dyn Driver,
     scenario: &'a Scenario,
@@ -61,22 +62,22 @@ struct Work<'a> {
     /// Index into `keys` of the next run.
     next: AtomicUsize,
     cancelled: AtomicBool,
-    /// What each worker runs.
+    /// The run of each worker.
     slots: Vec<Slot>,
 }
 
-/// The run of a worker, and how far it is.
+/// The run of a worker, and its progress.
 #[derive(Default)]
 struct Slot {
     key: Mutex<Option<Key>>,
     reached: AtomicU64,
 }
 
-/// Runs `keys` on `threads` threads (by default as many as the driver says), and gives the runs by cell and seed: fewer
+/// Runs `keys` on `threads` threads (by default the driver's number), and returns the runs by cell and seed: fewer
 /// than `keys` only if the observer cancelled.
 ///
 /// # Errors
-/// A run failed: of those that did, the first by cell and seed. Or a thread cannot be started.
+/// A run failed; if several did, the error is that of the first by cell and seed. Or a thread cannot be started.
 pub fn run(
     driver: &dyn Driver,
     scenario: &Scenario,
@@ -176,7 +177,7 @@ impl Work<'_> {
         self.slots.iter().filter_map(running).collect()
     }
 
-    /// Runs under way go on to their end, no other starts.
+    /// Runs under way continue to their end; no new run starts.
     fn stop_handing_out(&self) {
         self.next.store(self.keys.len(), Ordering::Relaxed);
     }

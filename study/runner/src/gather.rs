@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use store::{Key, Manifest, Results, Runs, Shard};
 
-/// A results folder that gets its runs from shards which others made.
+/// A results folder that gets its runs from shards made elsewhere.
 #[derive(Debug)]
 pub struct Gather {
     plan: Plan,
@@ -34,12 +34,12 @@ impl Gather {
         (1..=count).map(|index| missing.shard(Shard { index, count }).keys).collect()
     }
 
-    /// Adds the finished shard in the folder `dir`, and gives its number of runs. A run that is there already is not added
-    /// again.
+    /// Adds the finished shard in the folder `dir`, and returns its number of runs. A run that the folder already has is not
+    /// added again.
     ///
     /// # Errors
-    /// It is no finished shard of this study, is damaged, holds runs that are not planned, or differs in a run that is
-    /// there already; or a run cannot be stored.
+    /// The folder is not a finished shard of this study, is damaged, holds runs that are not planned, or differs in a run
+    /// that already exists; or a run cannot be stored.
     pub fn add(&mut self, dir: &Path) -> Result<usize, Error> {
         let (manifest, _, runs) = Results::open_shard(dir)?;
         if let Some([here, there]) = self.manifest.difference(&manifest) {
@@ -65,7 +65,7 @@ impl Gather {
         Ok(count)
     }
 
-    /// The number of runs that are there.
+    /// The number of runs that the folder has.
     #[must_use]
     pub fn found(&self) -> usize {
         self.runs.len()
@@ -77,7 +77,8 @@ impl Gather {
         self.plan.keys.len()
     }
 
-    /// Finishes the folder if all runs are there. Gives its manifest, incomplete if not, and the runs by cell and seed.
+    /// Finishes the folder if it has all runs. Returns its manifest, which is incomplete otherwise, and the runs by cell and
+    /// seed.
     ///
     /// # Errors
     /// The folder cannot be written.

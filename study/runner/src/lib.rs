@@ -3,15 +3,16 @@
 //! ```text
 //! check    names and parameters of algorithms, the size of the time series
 //! plan     the runs that a driver makes of a scenario
-//! run      runs of a plan, on threads, told to an observer, cancelled by it
+//! run      runs of a plan, on threads, reported to an observer, which can cancel them
 //! Study    all of it: checked, planned, with the manifest of its results
 //! Folder   a results folder that a study fills, resumed where it was interrupted
 //! Gather   a results folder that gets its runs from shards as they arrive
 //! merge    the folders of all shards become that of the study
 //! ```
 //!
-//! A run knows nothing of the others, so neither the number of threads nor their order changes a digit in the simulator. On
-//! a kernel the machine drifts: there the runs are made in [random order](Driver::is_in_random_order).
+//! Runs are independent of each other, so neither the number of threads nor the order of runs changes a result of the
+//! simulator. On a kernel the state of the machine drifts, so the runs are made in [random
+//! order](Driver::is_in_random_order).
 
 mod baseline;
 mod checks;
@@ -43,5 +44,5 @@ pub use study::{Folder, Study};
 
 /// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The commit that the program is built from; a digest of the sources follows a `+` where they are not that commit's.
+/// The commit that the program is built from; a digest of the sources follows a `+` if they differ from that commit.
 pub const COMMIT: &str = env!("ROPEWALK_COMMIT");

@@ -17,12 +17,12 @@ struct Part {
     runs: Vec<(Key, Run)>,
 }
 
-/// Merges the finished shards in `dirs` into the folder `out`, and gives its manifest and its runs. A shard may be there
+/// Merges the finished shards in `dirs` into the folder `out`, and returns its manifest and its runs. A shard may be given
 /// more than once if its tables are the same.
 ///
 /// # Errors
-/// A folder is not a finished shard, or is damaged; they are not of one study; a shard is missing, or is there twice
-/// with different results; `out` cannot be written or holds something else.
+/// A folder is not a finished shard, or is damaged; they are not of one study; a shard is missing, or is given twice with
+/// different results; `out` cannot be written or holds something else.
 pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
     let mut parts: BTreeMap<Shard, Part> = BTreeMap::new();
     for dir in dirs {
@@ -69,7 +69,7 @@ fn baseline(part: &Part) -> Result<Option<Manifest>, Error> {
     name.map(|_| Ok(Results::open_baseline(&part.dir)?.0)).transpose()
 }
 
-/// Checks that a shard that is there twice has the same tables.
+/// Checks that a shard that is given twice has the same tables.
 fn check_same_results(earlier: &Part, part: &Part) -> Result<(), Error> {
     if earlier.shard == part.shard {
         return Ok(());
@@ -82,7 +82,7 @@ fn check_same_results(earlier: &Part, part: &Part) -> Result<(), Error> {
     Err(Error::Environment(format!("{here} and {there} are both shard {shard} and have different results{run}")))
 }
 
-/// Checks that all shards are there, and that they are the study's runs, each once.
+/// Checks that no shard is missing, and that together they have each of the study's runs once.
 fn check_complete(first: &Part, parts: &BTreeMap<Shard, Part>) -> Result<(), Error> {
     let count = first.shard.shard.count;
     let missing: Vec<Shard> =
@@ -104,7 +104,7 @@ fn check_complete(first: &Part, parts: &BTreeMap<Shard, Part>) -> Result<(), Err
     Ok(())
 }
 
-/// Checks that what the folder held already is what the shards hold.
+/// Checks that the runs which the folder already held are equal to those of the shards.
 fn check_found(out: &Path, found: &[(Key, Run)], runs: &[(Key, Run)]) -> Result<(), Error> {
     let merged: BTreeMap<Key, &str> = runs.iter().map(|(key, run)| (*key, run.digest.as_str())).collect();
     match found.iter().find(|(key, run)| merged.get(key) != Some(&run.digest.as_str())) {

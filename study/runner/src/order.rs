@@ -1,5 +1,4 @@
-//! The order in which runs are made where time is real: the machine's state drifts, and must not pass for an effect of
-//! the cell.
+//! The order of runs in real time: the machine's state drifts, and the drift must not be mistaken for an effect of the cell.
 //!
 //! Randomised blocks (R. A. Fisher, The Design of Experiments, 1935): a block is one run of every cell, all with the same
 //! seed, in random order. So the repetitions of a cell are spread over the whole study. A block's order depends on the
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 use store::Key;
 use units::RngStream;
 
-/// The runs `keys` of a study of so many cells, in the order in which they are made: block by block, by seed.
+/// The runs `keys` of a study with this many cells, in the order in which they are made: block by block, by seed.
 pub(crate) fn in_blocks(order_seed: u64, cells: usize, keys: &[Key]) -> Vec<Key> {
     let mut ranks = BTreeMap::new();
     let mut order = keys.to_vec();

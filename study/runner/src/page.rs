@@ -39,8 +39,8 @@ pub fn layout(manifest: &Manifest) -> Result<Layout, Error> {
     Layout::deserialize(&manifest.layout).map_err(damaged)
 }
 
-/// Writes the page `report.html` and the scenario as it was run, `scenario.toml`, into the finished folder `dir`. Gives
-/// the page's place and what `show` makes of the study.
+/// Writes the page `report.html` and the scenario as it was run, `scenario.toml`, into the finished folder `dir`. Returns
+/// the path of the page and the result of `show` for the study.
 ///
 /// # Errors
 /// The manifest or the baseline's copy is damaged, or the page cannot be written.
@@ -57,7 +57,7 @@ pub fn write_page<R>(
     })?
 }
 
-/// What `show` makes of the study in the finished folder `dir`, with its baseline.
+/// The result of `show` for the study in the finished folder `dir`, with its baseline.
 ///
 /// # Errors
 /// The manifest or the baseline's copy is damaged.

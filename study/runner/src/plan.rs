@@ -13,7 +13,7 @@ pub struct Plan {
     pub keys: Vec<Key>,
     /// The estimated cost of each run, in the order of `keys`: packets times the links that they cross.
     pub costs: Vec<u64>,
-    /// What the driver notes about the scenario, for the user.
+    /// The driver's notes about the scenario, for the user.
     pub notes: Vec<String>,
 }
 
@@ -42,9 +42,9 @@ impl Plan {
         Self { keys, costs, notes: self.notes.clone() }
     }
 
-    /// The runs of one shard. Shards are disjoint, together they are the plan, and the greatest estimated cost of a shard
-    /// is at most 4/3 of the least possible one: runs go, the most expensive first, to the shard that has least so far
-    /// (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+    /// The runs of one shard. Shards are disjoint, together they are the plan, and the greatest estimated cost of a shard is
+    /// at most 4/3 of the optimum. Runs are assigned in order of decreasing cost, each to the shard with the least cost so
+    /// far (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
     #[must_use]
     pub fn shard(&self, shard: Shard) -> Self {
         let mut by_cost: Vec<usize> = (0..self.keys.len()).collect();

@@ -1,12 +1,12 @@
-//! Results that were made in memory, as a results folder.
+//! Writes results that were made in memory into a results folder.
 
 use crate::{Error, write_page};
 use record::Run;
 use std::path::Path;
 use store::{Key, Manifest, Results};
 
-/// Writes the runs of a study into the folder `dir`, with its page and a copy of the finished folder `baseline`. Runs of
-/// an incomplete study are stored so that a study that opens the folder goes on there.
+/// Writes the runs of a study into the folder `dir`, with its page and a copy of the finished folder `baseline`. Runs of an
+/// incomplete study are stored so that a study that opens the folder continues there.
 ///
 /// # Errors
 /// The folder holds something else, or cannot be written.

@@ -1,4 +1,4 @@
-//! A study: a scenario, its driver, the runs that are planned, and where they go.
+//! A study: a scenario, its driver, the planned runs, and the destination of the results.
 
 use crate::execute::run_into;
 use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, code, order, plan};
@@ -22,7 +22,7 @@ pub struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    /// Checks the scenario, what its report shows and its baseline, and plans its runs. `command` is the command line
+    /// Checks the scenario, the layout of its report and its baseline, and plans its runs. `command` is the command line
     /// in the manifest. With `partial`, cells that the driver cannot run are left out.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl<'a> Study<'a> {
         Self { plan, manifest: Manifest { shard, ..self.manifest }, ..self }
     }
 
-    /// Makes all runs in memory. Gives the manifest, which is complete unless the observer cancelled, and the runs by
+    /// Makes all runs in memory. Returns the manifest, which is complete unless the observer cancelled, and the runs by
     /// cell and seed.
     ///
     /// # Errors
@@ -160,9 +160,9 @@ impl Folder<'_> {
         self.study.plan.keys.iter().copied().filter(|key| !found.contains(key)).collect()
     }
 
-    /// Makes the missing runs, each stored as soon as it is done, and finishes the folder. Gives its manifest and all
-    /// its runs by cell and seed. If the observer cancels, the folder and the manifest stay incomplete, and a study
-    /// that opens the folder again goes on there.
+    /// Makes the missing runs, each stored as soon as it is done, and finishes the folder. Returns its manifest and all
+    /// its runs by cell and seed. If the observer cancels, the folder and the manifest stay incomplete, and a study that
+    /// opens the folder again continues there.
     ///
     /// # Errors
     /// As [`crate::run`], or the folder cannot be written.

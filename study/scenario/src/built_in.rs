@@ -39,8 +39,8 @@ pub fn built_in() -> impl Iterator<Item = BuiltIn> {
     scenarios.filter_map(|(path, bytes)| Some(BuiltIn { path, text: str::from_utf8(bytes).ok()? }))
 }
 
-/// The contents of a built-in trace or model for a file that is not there: of the same name in a folder of the same name,
-/// such as `traces/lte-synthetic.trace`.
+/// The contents of the built-in trace or model that replaces a missing file: the one with the same name in a folder of the
+/// same name, such as `traces/lte-synthetic.trace`.
 pub(crate) fn file(path: &Path) -> Option<&'static [u8]> {
     let parts: Vec<&str> = path
         .components()

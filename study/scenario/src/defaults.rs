@@ -13,7 +13,7 @@ use units::Span;
 /// A table of the schema, a key, and its default.
 type KeyDefault = (&'static str, &'static str, Value);
 
-/// Defaults that hold always.
+/// Defaults that always hold.
 pub(crate) fn fixed() -> Vec<KeyDefault> {
     let mut entries = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::DEFAULT_MTU))];
     for table in ["path", "link"] {
@@ -22,7 +22,7 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
         entries.extend(zero.into_iter().chain(unimpaired).map(|(key, zero)| (table, key, json!(zero))));
         entries.push((table, "local", json!(false)));
     }
-    // The types of these have their defaults themselves.
+    // The types of these keys define their own defaults.
     let defaults = [
         ("queue", "discipline", "droptail"),
         ("tunnel", "mode", "mpt"),

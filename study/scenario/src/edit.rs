@@ -80,7 +80,7 @@ pub(crate) fn touches(table: &dyn TableLike, key: &str) -> bool {
     }
 }
 
-/// The elements of a list, as far as they are tables.
+/// The elements of a list that are tables.
 fn tables(array: &Array) -> impl Iterator<Item = Option<&dyn TableLike>> {
     array.iter().map(|value| value.as_inline_table().map(|table| table as &dyn TableLike))
 }
@@ -143,7 +143,7 @@ fn name(table: &Table) -> String {
     table.get("name").and_then(Item::as_str).unwrap_or_default().to_owned()
 }
 
-/// Inserts a value; what stands beside an earlier one stays.
+/// Inserts a value; a comment next to an earlier one stays.
 fn insert(table: &mut dyn TableLike, key: &str, value: Item) {
     match table.get_mut(key) {
         Some(item) => replace(item, value),
@@ -151,7 +151,7 @@ fn insert(table: &mut dyn TableLike, key: &str, value: Item) {
     }
 }
 
-/// Replaces an item; a comment beside it stays.
+/// Replaces an item; a comment next to it stays.
 fn replace(item: &mut Item, mut new: Item) {
     if let (Some(value), Some(new)) = (item.as_value(), new.as_value_mut()) {
         *new.decor_mut() = value.decor().clone();

@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// The longest trace, bytes: 67 million packets.
+/// The maximum size of a trace, bytes: 67 million packets.
 const MAX_TRACE_LEN: u64 = 64 << 20;
 
-/// Where the files that a scenario names are looked for.
+/// The place where the files that a scenario names are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base<'a> {
     /// The scenario's folder.
     pub(crate) folder: &'a Path,
-    /// Whether it may name nothing outside, by a path or by a link.
+    /// Whether the scenario may only name files inside the folder, by a path or by a link.
     pub(crate) is_confined: bool,
 }
 
 impl Base<'_> {
-    /// The path of the file or folder `name`; the reason if the scenario may not name it. What does not exist may be named
-    /// inside.
+    /// The path of the file or folder `name`; the reason if the scenario may not name it. A file that does not exist may be
+    /// named if it is inside.
     pub(crate) fn path(&self, name: &str) -> Result<PathBuf, Diagnostic> {
         let path = self.folder.join(name);
         let folder = if self.folder == Path::new("") { Path::new(".") } else { self.folder };
@@ -33,7 +33,7 @@ impl Base<'_> {
         };
         if self.is_confined && !is_inside {
             return Err(Diagnostic::new(0..0, format!("`{name}` leads out of the scenario's folder"))
-                .with_help("copy the file beside the scenario, or run without `--own-files`"));
+                .with_help("copy the file next to the scenario, or run without `--own-files`"));
         }
         Ok(path)
     }
@@ -42,7 +42,7 @@ impl Base<'_> {
 /// Reads a trace, as a scenario names it, from a file outside a scenario: `FILE`, or `FILE#COLUMN` of CSV.
 ///
 /// # Errors
-/// The file cannot be read, or is no trace: in one line, with the file, the line's number and what would be right.
+/// The file cannot be read, or is not a trace. The message is one line, with the file, the line's number and a hint.
 pub fn trace_file(name: &str) -> Result<RateTrace, String> {
     let (file, column) = split_column(name);
     read_trace(Path::new(file), column).map_err(|diagnostic| {
@@ -94,8 +94,8 @@ impl Files {
         Base { folder: &self.folder, is_confined: self.is_confined }.path(name)
     }
 
-    /// The trace in the file `name`. The caller knows where the scenario names it. An error shows nothing of the file: a
-    /// scenario of a stranger may name any. `FILE#COLUMN` is a column of CSV.
+    /// The trace in the file `name`. The caller knows where the scenario names it. An error shows nothing of the file's
+    /// content, because a stranger's scenario may name any file. `FILE#COLUMN` is a column of CSV.
     pub(crate) fn trace(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
         if let Some(trace) = self.traces.get(name) {
             return Ok(trace.clone());

@@ -25,7 +25,7 @@ pub(crate) fn stands_for(part: &str, name: &str) -> bool {
 /// The top-level keys that hold arrays of tables.
 const ARRAYS: [&str; 8] = ["path", "link", "flow", "event", "table", "figure", "claim", "fit"];
 
-/// The top-level keys that are the report's.
+/// The top-level keys of the report.
 const REPORT: [&str; 4] = ["table", "figure", "claim", "fit"];
 
 /// The report's part of a file.

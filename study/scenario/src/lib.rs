@@ -1,11 +1,11 @@
 //! An experiment as data: paths, queues, flows, events, sweep, seeds.
 //!
-//! A scenario file (TOML) goes in, [`Scenario`] comes out: one resolved [`model::Experiment`] for each cell of its
-//! sweep. What is wrong with a file is said at its line, with what would be right ([`Error`]).
+//! A scenario file (TOML) goes in, [`Scenario`] comes out: one resolved [`model::Experiment`] per cell of its sweep. Errors
+//! name the line, and say how to fix it ([`Error`]).
 //!
 //! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
-//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report
-//! shows stands in the same file; who makes the report reads that part ([`Scenario::section`]).
+//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. The layout of the
+//! report is in the same file; the crate that makes the report reads that part ([`Scenario::section`]).
 
 mod built_in;
 mod defaults;

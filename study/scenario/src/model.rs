@@ -46,7 +46,7 @@ pub struct Link {
     pub forward: PipeConfig,
     /// From the receiving to the sending side.
     pub reverse: PipeConfig,
-    /// Hand-overs, which change the delay of both directions.
+    /// Handovers, which change the delay of both directions.
     pub handover: Option<Handover>,
     /// Random walks of the rates of both directions, which start at the rates of `forward` and `reverse`.
     pub rate_walks: [Option<RateWalk>; 2],
@@ -140,7 +140,7 @@ pub struct Multipath {
     pub subflows: Vec<Subflow>,
     /// The scheduler, which picks the subflow of each packet.
     pub scheduler: AlgorithmChoice,
-    /// One weight a subflow, for schedulers that have weights; empty if none are given.
+    /// One weight per subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
     /// The protocol.
     pub transport: MultipathTransport,
@@ -162,7 +162,7 @@ pub struct Mptcp {
     pub stack: MptcpStack,
     /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
     pub opportunistic_retransmission: bool,
-    /// Then also halve the congestion window of the subflow that has the data.
+    /// In that case, also halve the congestion window of the subflow that has the data.
     pub penalisation: bool,
     /// Bytes of the DSS option on a data segment; the payload of a full segment is that much smaller.
     pub dss_option_bytes: u32,
@@ -214,7 +214,7 @@ pub struct Subflow {
 pub enum MptcpStack {
     /// Linux 6.1: a timer of the connection as a whole sends its oldest data again; stale subflows are left out.
     Upstream,
-    /// The out-of-tree stack (v0.9x): what a subflow's timeout gives up is sent again on others at once.
+    /// The out-of-tree stack (v0.9x): data of a subflow that times out is sent again on others at once.
     OutOfTree,
 }
 
@@ -243,7 +243,7 @@ pub struct Host {
     pub release: LinuxRelease,
     /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
-    /// The second value of `tcp_wmem`: what the send buffer has at least, bytes.
+    /// The second value of `tcp_wmem`: the minimum size of the send buffer, bytes.
     pub initial_send_buffer: u64,
     /// `tcp_notsent_lowat`, bytes; `None`: no limit.
     pub notsent_lowat: Option<u64>,
@@ -255,7 +255,7 @@ pub struct Host {
     pub mptcp_send_buffer: MptcpSendBuffer,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
-    /// New data leaves in super-segments, unless it is paced, and less than one may wait.
+    /// New data leaves in super-segments, unless it is paced, and data that does not fill one may wait.
     pub tso: bool,
     /// TCP small queues: a connection keeps about a millisecond of its rate in its host's own queue.
     pub small_queues: bool,

@@ -1,8 +1,8 @@
-//! Keys that had another name in earlier versions: whoever writes the earlier one is told today's.
+//! Keys that had another name in earlier versions: an error on the earlier name suggests the current one.
 
 use parse::Diagnostic;
 
-/// The earlier name, and today's.
+/// The earlier name, and the current one.
 const RENAMED: [(&str, &str); 12] = [
     ("least", "min"),
     ("most", "max"),
@@ -18,7 +18,7 @@ const RENAMED: [(&str, &str); 12] = [
     ("initial_timeout", "initial_rto"),
 ];
 
-/// The error, with today's name if an unknown key is an earlier one.
+/// The error, with the current name if an unknown key is an earlier one.
 pub(crate) fn explained(diagnostic: Diagnostic) -> Diagnostic {
     let unknown = |(earlier, _): &&(&str, &str)| diagnostic.message == format!("unknown key `{earlier}`");
     match RENAMED.iter().find(unknown) {

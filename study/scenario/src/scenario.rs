@@ -13,7 +13,7 @@ use parse::{Diagnostic, Error, Node};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The longest scenario file, bytes.
+/// The maximum size of a scenario file, bytes.
 const MAX_LEN: u64 = 16 << 20;
 
 /// A scenario file, read.
@@ -21,7 +21,7 @@ const MAX_LEN: u64 = 16 << 20;
 pub struct Scenario {
     /// Short name.
     pub name: String,
-    /// One line: what it shows.
+    /// One line: the purpose of the scenario.
     pub title: String,
     /// A few sentences for the reader of a report.
     pub about: String,
@@ -35,11 +35,11 @@ pub struct Scenario {
     pub baseline: Option<PathBuf>,
     /// The file.
     pub text: String,
-    /// Where there are overrides: the text that makes the same cells without them. None where no text does.
+    /// If there are overrides: the text that makes the same cells without them. `None` if there is no such text.
     pub effective_text: Option<String>,
     /// Whether it is the short form, `[quick]`.
     pub is_short: bool,
-    /// 16 hexadecimal digits that differ when the file, the sets or the files that it names do.
+    /// 16 hexadecimal digits that change if the file, the sets or the files that it names change.
     pub hash: String,
     positions: Source,
 }
@@ -63,7 +63,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Whether the text alone makes other cells.
+    /// Whether the text alone would make other cells.
     #[must_use]
     pub fn change_something(&self) -> bool {
         self.quick || !self.sets.is_empty()
@@ -80,16 +80,16 @@ impl Overrides {
 /// Reads the scenario at `path`, with `overrides`.
 ///
 /// # Errors
-/// An error in the file, in a file that it names, or in a set; with line, key and a remedy.
+/// An error in the file, in a file that it names, or in a set; with line, key and a hint.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     parse(&path.display().to_string(), &read_text(path)?, path.parent().unwrap_or(Path::new("")), overrides)
 }
 
-/// As [`load`], for a scenario of a stranger: it may name no file outside its folder, by a path or by a link. Who can change
-/// that folder meanwhile can.
+/// As [`load`], for a stranger's scenario: it may not name a file outside its folder, by a path or by a link. This does not
+/// hold against a process that changes the folder during the call.
 ///
 /// # Errors
-/// As [`load`], and if it does.
+/// As [`load`], or the scenario names such a file.
 pub fn load_confined(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let base = Base { folder: path.parent().unwrap_or(Path::new("")), is_confined: true };
     parse_in(&path.display().to_string(), &read_text(path)?, base, overrides)
@@ -128,7 +128,7 @@ fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> 
     Ok(scenario)
 }
 
-/// The text that makes the cells of `scenario` without overrides; none if it does not.
+/// The text that makes the cells of `scenario` without overrides; none if there is no such text.
 fn effective_text(scenario: &Scenario, base: Base<'_>, overrides: &Overrides) -> Option<String> {
     let source = &scenario.positions;
     let file_name = Path::new(source.origin()).file_name().unwrap_or_default().to_string_lossy();
@@ -236,7 +236,7 @@ impl Scenario {
         result.map_err(|diagnostic| self.positions.error(diagnostic))
     }
 
-    /// An error at `key` (`flow.tcp.congestion`), for what only the caller can know, such as the names of algorithms.
+    /// An error at `key` (`flow.tcp.congestion`), for checks that only the caller can make, such as the names of algorithms.
     /// `help` may be empty.
     #[must_use]
     pub fn error_at(&self, key: &str, message: &str, help: &str) -> Error {

@@ -1,4 +1,4 @@
-//! The JSON Schema of a scenario file, but for the report's part.
+//! The JSON Schema of a scenario file, except the report's part.
 
 use crate::defaults;
 use crate::file::File;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// The JSON Schema of a scenario file, in which the tables, figures, claims and fits are still open.
 ///
-/// A default that depends on another key is told in the description, and for programs in `x-default-by`: that key, and
+/// A default that depends on another key is given in the description, and for programs in `x-default-by`: that key, and
 /// the default for each of its values.
 #[must_use]
 pub fn schema() -> Value {
@@ -30,6 +30,6 @@ pub fn schema() -> Value {
 fn property<'s>(schema: &'s mut Value, table: &str, key: &str) -> &'s mut Value {
     let table = if table == "scenario" { schema } else { &mut schema["$defs"][table] };
     let property = &mut table["properties"][key];
-    assert!(property.is_object(), "`{key}` is no key of the schema");
+    assert!(property.is_object(), "`{key}` is not a key of the schema");
     property
 }

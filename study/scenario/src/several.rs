@@ -1,18 +1,19 @@
-//! Several errors of one reading: the tree is read again without what the latest error is at, as long as that tells errors
-//! that do not follow from what was left out.
+//! Several errors of one reading: the tree is read again without the part in which the latest error is, as long as that
+//! yields errors that do not follow from the omission.
 
 use parse::{Diagnostic, Node, element_name, key_at};
 use toml::de::{DeArray, DeValue};
 
-/// The most errors that are told at once.
+/// Maximum number of errors that are reported at once.
 const MAX_ERRORS: usize = 10;
-/// The lists whose elements nothing else of the experiment refers to: without one of them the others mean the same.
+/// The lists whose elements nothing else of the experiment refers to: omitting one does not change the meaning of the
+/// others.
 const INDEPENDENT: [&str; 2] = ["flow", "event"];
 
 /// A reading of a tree.
 pub(crate) type Reading<'r> = &'r dyn Fn(&Node<'_>) -> Result<(), Diagnostic>;
 
-/// The errors of `typed`; and those of `resolved` if what `typed` refused lets that be told.
+/// The errors of `typed`, and those of `resolved` if they do not depend on parts that `typed` refused.
 pub(crate) fn errors(mut tree: Node<'_>, typed: Reading<'_>, resolved: Reading<'_>) -> Vec<Diagnostic> {
     let mut search = Search { whole: tree.clone(), found: Vec::new(), incomplete: Vec::new() };
     search
@@ -31,16 +32,16 @@ fn is_below(key: &str, table: &str) -> bool {
 }
 
 struct Search<'t> {
-    /// The tree before anything was left out, by which keys are named.
+    /// The complete tree, by which keys are named.
     whole: Node<'t>,
     found: Vec<Diagnostic>,
-    /// Keys of tables that something was left out of.
+    /// Keys of tables from which something was left out.
     incomplete: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Reads until there is no error, or none whose place can be left out. `follows` is told the place of an error, whether a
-    /// key is missing there, and the incomplete tables; it answers whether the error may follow from these.
+    /// Reads until there is no error, or none whose place can be left out. `follows` gets the place of an error, whether a
+    /// key is missing there, and the incomplete tables; it returns whether the error may follow from these.
     fn run(&mut self, tree: &mut Node<'_>, read: Reading<'_>, follows: impl Fn(&str, bool, &[String]) -> bool) {
         while self.found.len() < MAX_ERRORS {
             let Err(mut diagnostic) = read(tree) else { return };
@@ -67,7 +68,7 @@ fn is_independent(key: &str) -> bool {
     key.split('.').next().is_some_and(|list| INDEPENDENT.contains(&list))
 }
 
-/// Removes what is at a dotted key; false if there is nothing.
+/// Removes the value at a dotted key; false if there is none.
 fn remove(node: &mut Node<'_>, key: &str) -> bool {
     let (part, rest) = key.split_once('.').map_or((key, None), |(part, rest)| (part, Some(rest)));
     match (node.get_mut(), rest) {

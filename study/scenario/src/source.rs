@@ -9,7 +9,7 @@ pub(crate) struct Source {
     origin: String,
     pub(crate) text: String,
     pub(crate) sets: Vec<Set>,
-    /// The short form is read.
+    /// Whether the short form is read.
     pub(crate) quick: bool,
 }
 
@@ -50,7 +50,7 @@ impl Source {
         &text[span]
     }
 
-    /// `error`, told with its place.
+    /// `error` with its place.
     pub(crate) fn error(&self, mut diagnostic: Diagnostic) -> Error {
         let (origin, text, span) = self.part(&diagnostic.span);
         diagnostic.span = span;

@@ -1,9 +1,8 @@
 //! The sweep: a grid over dotted keys, and `--set`, which uses the same keys.
 //!
-//! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The
-//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A
-//! case may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the
-//! other.
+//! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The cases of
+//! a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A case may have
+//! a sweep of its own in addition to that of the file: the cells are then one grid per case, one after another.
 
 pub(crate) mod effective;
 
@@ -77,9 +76,9 @@ pub struct Sweep {
     pub keys: Vec<SweptKey>,
     /// Keys that the file sweeps and that a `--set` or the choice of cases has removed.
     pub removed: Vec<String>,
-    /// The sweep is the file's own: no `--set`, no `--quick`, and no `[derived]` in the file.
+    /// Whether the sweep is the file's own: no `--set`, no `--quick`, and no `[derived]` in the file.
     pub is_unmodified: bool,
-    /// The file is derived from another, which may sweep other keys.
+    /// Whether the file is derived from another one, which may sweep other keys.
     pub is_derived: bool,
 }
 
@@ -241,8 +240,8 @@ impl<'t> SweepTemplate<'t> {
         Ok(())
     }
 
-    /// Sweeps `key`, or each key of a table if `key` is empty, over the values of `set`. An axis that the scenario has
-    /// keeps its place, and its entries where a value is the label of one; a new axis comes last. There are no new cases.
+    /// Sweeps `key`, or each key of a table if `key` is empty, over the values of `set`. An existing axis keeps its place,
+    /// and a value that is the label of one of its entries keeps that entry; a new axis comes last. New cases are refused.
     fn set_sweep(&mut self, source: &Source, set: &'t Set, key: &'t str) -> Result<(), Diagnostic> {
         let (key, span) = (Some(key).filter(|key| !key.is_empty()), set.key()?.1);
         let mut axes = Vec::new();
@@ -279,7 +278,7 @@ impl<'t> SweepTemplate<'t> {
         Ok(())
     }
 
-    /// Removes a top-level key: of `seeds` and `repetitions` the last that is set counts.
+    /// Removes a top-level key: if both `seeds` and `repetitions` are set, the last one counts.
     fn remove_key(&mut self, key: &str) {
         self.sets.retain(|(set, _)| set.text != key);
         if let DeValue::Table(table) = self.root.get_mut() {
@@ -301,7 +300,7 @@ impl<'t> Axis<'t> {
             return Err(Diagnostic::new(span, "a sweep takes a list").with_help("for example [\"10ms\", \"20ms\"]"));
         };
         if values.is_empty() {
-            return Err(Diagnostic::new(span, "a sweep over nothing makes no runs"));
+            return Err(Diagnostic::new(span, "an empty sweep makes no runs"));
         }
         let mut entries: Vec<Entry<'t>> = Vec::new();
         for value in values {
@@ -309,7 +308,7 @@ impl<'t> Axis<'t> {
             if entries.iter().any(|existing| existing.label == entry.label) {
                 let message = format!("`{}` is swept twice", entry.label);
                 return Err(Diagnostic::new(entry.value.span(), message)
-                    .with_help("tell them apart: { label = ..., value = ... }"));
+                    .with_help("give them different labels: { label = ..., value = ... }"));
             }
             entries.push(entry);
         }
@@ -321,8 +320,8 @@ impl<'t> Axis<'t> {
         self.case.as_ref().is_none_or(|case| cases.contains(case))
     }
 
-    /// The axis's entry, or the file's case, that a plain value names, if it has one. An entry with a label of its own takes
-    /// that one's place.
+    /// The axis's entry, or the file's case, that a plain value names, if any. An entry with a label of its own replaces the
+    /// one with that label.
     fn existing(&self, entry: Entry<'t>, cases: &[Entry<'t>]) -> Result<Entry<'t>, Diagnostic> {
         if self.key.text == CASE {
             return find_case(cases, &entry);
@@ -361,7 +360,7 @@ impl<'t> Entry<'t> {
     /// A case is a table, without the keys that are the same in every cell.
     fn check_keys(&self) -> Result<(), Diagnostic> {
         let DeValue::Table(table) = self.value.get_ref() else {
-            let diagnostic = Diagnostic::new(self.value.span(), "a case is a table of what differs");
+            let diagnostic = Diagnostic::new(self.value.span(), "a case is a table of the keys that differ");
             return Err(diagnostic.with_key(format!("{CASE}.{}", self.label)));
         };
         match table.keys().find(|key| SCENARIO_KEYS.contains(&key.get_ref().as_ref())) {
@@ -405,7 +404,7 @@ fn read_cases<'t>(
     let span = cases.span();
     let DeValue::Table(cases) = cases.into_inner() else {
         return Err(Diagnostic::new(span, "cases are tables")
-            .with_help("[case.NAME], then what differs")
+            .with_help("write [case.NAME], then the keys that differ")
             .with_key(CASE));
     };
     let mut entries = Vec::new();

@@ -1,4 +1,4 @@
-//! A capture in the format pcapng (draft-ietf-opsawg-pcapng): three kinds of blocks, an interface for each path.
+//! A capture in the format pcapng (draft-ietf-opsawg-pcapng): three kinds of blocks, and one interface per path.
 
 use crate::headers::Encoder;
 use scenario::model::Experiment;
@@ -19,14 +19,14 @@ const NANOSECONDS: u8 = 9;
 /// A side of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// Where paths begin: the hosts that send in the forward direction.
+    /// The near end of the paths: the hosts that send in the forward direction.
     #[default]
     Near,
-    /// Where they end.
+    /// The far end of the paths.
     Far,
 }
 
-/// A capture that is written.
+/// A capture that is being written.
 #[derive(Debug)]
 pub(crate) struct Capture {
     file: BufWriter<File>,
@@ -60,7 +60,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Writes the packets that leave and reach the hosts of the side, and hands all to the system.
+    /// Writes the packets that leave and reach the hosts of the side, and flushes them to the system.
     pub(crate) fn write(&mut self, events: &[TraceEvent]) -> io::Result<()> {
         for TraceEvent { at, what } in events {
             let (packet, is_sent) = match what {

@@ -15,7 +15,7 @@ pub(crate) struct Events {
     subflows: Vec<Vec<String>>,
     paths: Vec<String>,
     links: Vec<String>,
-    /// The latest state of each sender: one that has not changed is no row.
+    /// The latest state of each sender: an unchanged state makes no row.
     senders: BTreeMap<(u16, u16), TracedSender>,
 }
 
@@ -112,7 +112,8 @@ impl Events {
     }
 }
 
-/// What a packet is, its number, that of its data in an MPTCP connection, and what it acknowledges: segments.
+/// The kind of a packet, its number, the number of its data in an MPTCP connection, and the number that it acknowledges, all
+/// in segments.
 fn describe(content: &TracedContent) -> (&'static str, Option<u64>, Option<u64>, Option<u64>) {
     let segment = |segment: &transport::tcp::Segment| match segment.kind {
         SegmentKind::Syn => "syn",

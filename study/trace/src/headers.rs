@@ -1,4 +1,4 @@
-//! Packets of the simulator as bytes: Ethernet, IP, TCP or UDP. Sequence numbers are bytes, checksums are right.
+//! Packets of the simulator as bytes: Ethernet, IP, TCP or UDP. Sequence numbers count bytes, and checksums are correct.
 
 use crate::options::{Keys, Options};
 use crate::streams::Stream;
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use transport::tcp::{Ack, Segment, SegmentKind};
 use units::Instant;
 
-/// The greatest scale of a window (RFC 7323, section 2.3).
+/// The maximum scale of a window (RFC 7323, section 2.3).
 const MAX_SCALE: u8 = 14;
 const TCP_HEADER: u32 = 20;
 const UDP_HEADERS: u32 = 28;
 const ETHERNET: u32 = 14;
-/// The port of a flow's receiver is this one and the flow's number.
+/// The port of a flow's receiver is this number plus the flow's number.
 const RECEIVER_PORT: u16 = 5001;
-/// The port of its sender is this one and the connection's or subflow's number.
+/// The port of its sender is this number plus the connection's or subflow's number.
 const SENDER_PORT: u16 = 40_000;
 
 /// A packet as bytes.
@@ -26,7 +26,7 @@ pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
     /// Its size with the Ethernet header.
     pub(crate) size: u32,
-    /// What the bytes do not say.
+    /// A comment with information that the bytes do not have.
     pub(crate) comment: Option<&'static str>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Encoder {
     sent: u16,
 }
 
-/// What a TCP header says.
+/// The contents of a TCP header.
 struct TcpHeader {
     seq: u64,
     ack: Option<u64>,
@@ -71,7 +71,7 @@ impl Encoder {
         }
     }
 
-    /// Notes what a packet that is sent says of byte numbers; called for each one, whether it is captured or not.
+    /// Notes the byte numbers of a sent packet. It is called for every packet, captured or not.
     pub(crate) fn on_sent(&mut self, packet: &TracedPacket) {
         let Some(sizes) = self.sizes(packet.flow) else { return };
         let key = (packet.flow, packet.connection);
@@ -95,7 +95,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes of a packet that a host sends or gets; none of what has no headers of its own.
+    /// The bytes of a packet that a host sends or gets; `None` for a packet without headers of its own.
     pub(crate) fn encode(&mut self, at: Instant, packet: &TracedPacket) -> Option<Encoded> {
         let sizes = self.sizes(packet.flow);
         let (header, payload) = match (packet.content, sizes) {
@@ -265,7 +265,7 @@ impl Encoder {
         self.write((ETHERNET + ip + 8) as usize, payload, |bytes, zeros| builder.write(bytes, zeros))
     }
 
-    /// The bytes of a packet with so much payload, of which no more than the headers are kept unless all are wanted.
+    /// The bytes of a packet with this much payload. Only the headers are kept unless all bytes are wanted.
     fn write(
         &self,
         headers: usize,
@@ -282,7 +282,7 @@ impl Encoder {
     }
 
     /// Ethernet and IP headers from the packet's sender to its receiver: 10.P.0.1 and 10.P.0.2, or fd00:P::1 and fd00:P::2,
-    /// on path number P from 1, and with P = 0 where a tunnel carries the packet.
+    /// on path number P from 1, and with P = 0 if a tunnel carries the packet.
     fn ip(&mut self, packet: &TracedPacket, ip: u32) -> etherparse::PacketBuilderStep<etherparse::IpHeaders> {
         let path = packet.path.map_or(0, |path| path as u16 + 1);
         let hosts = if packet.direction == Direction::Forward { [1, 2] } else { [2, 1] };
@@ -328,7 +328,7 @@ fn ecn(field: EcnField) -> u8 {
     }
 }
 
-/// The ports from which and to which a packet goes. Data, and UDP, go to the port of the flow's receiver.
+/// The source and destination ports of a packet. Data, and UDP, go to the port of the flow's receiver.
 fn ports(packet: &TracedPacket) -> [u16; 2] {
     let [sender, receiver] = [SENDER_PORT.wrapping_add(packet.connection), RECEIVER_PORT.wrapping_add(packet.flow)];
     match packet.content {
@@ -350,7 +350,7 @@ fn syn_options(sizes: HeaderSizes, times: Option<[u32; 2]>) -> Options {
     Options::syn(mss, times, window_scale(sizes))
 }
 
-/// The scale with which 16 bits hold the greatest window.
+/// The scale with which 16 bits hold the largest window.
 fn window_scale(sizes: HeaderSizes) -> u8 {
     (0..MAX_SCALE).find(|scale| sizes.max_receive_buffer >> scale <= u64::from(u16::MAX)).unwrap_or(MAX_SCALE)
 }

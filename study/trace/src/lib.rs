@@ -22,10 +22,10 @@ use std::io;
 use std::path::Path;
 use units::Span;
 
-/// How far a run advances between two writes.
+/// Time by which a run advances between two writes.
 const STEP: Span = Span::from_millis(100);
 
-/// What is written of a run.
+/// The outputs of a traced run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outputs<'a> {
     /// The packets at one side of the network, as pcapng.
@@ -38,7 +38,7 @@ pub struct Outputs<'a> {
     pub events: Option<&'a Path>,
 }
 
-/// Why there is no trace.
+/// The reason why there is no trace.
 #[derive(Debug)]
 pub enum Error {
     /// The simulator refuses the experiment.
@@ -61,7 +61,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Runs an experiment with a seed, and writes its packets and events. Gives its record.
+/// Runs an experiment with a seed, and writes its packets and events. Returns its record.
 ///
 /// # Errors
 /// The simulator does not know an algorithm or a parameter, or a file cannot be written.

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// The room for options in a TCP header.
+/// The room for options in a TCP header, bytes.
 const MAX: usize = 40;
 const NOP: u8 = 1;
 const MPTCP: u8 = 30;
@@ -11,7 +11,7 @@ const MPTCP: u8 = 30;
 #[derive(Debug, Default)]
 pub(crate) struct Options(Vec<u8>);
 
-/// The keys of an MPTCP connection, with what follows from them.
+/// The keys of an MPTCP connection, with the values derived from them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     /// The data sender's key, and the receiver's.
@@ -32,7 +32,7 @@ impl Keys {
         (bytes(0..4) as u32, bytes(24..32))
     }
 
-    /// The data sequence number of a side's byte.
+    /// The data sequence number of a byte of one side.
     pub(crate) fn data_seq(self, side: usize, byte: u64) -> u64 {
         self.hashed(side).1.wrapping_add(1).wrapping_add(byte)
     }
@@ -68,7 +68,7 @@ impl Options {
         self.0.extend(times.iter().flat_map(|time| time.to_be_bytes()));
     }
 
-    /// SACK blocks, as many as there is room for.
+    /// SACK blocks, as many as fit.
     pub(crate) fn push_sack(&mut self, blocks: &[[u32; 2]]) {
         let room = MAX.saturating_sub(self.0.len() + 4) / 8;
         let blocks = &blocks[..blocks.len().min(room)];
@@ -78,8 +78,8 @@ impl Options {
         }
     }
 
-    /// MP_CAPABLE, version 1, HMAC-SHA256: of a SYN without keys, of its answer with the receiver's, of the third packet with
-    /// both (RFC 8684, section 3.1).
+    /// MP_CAPABLE, version 1, HMAC-SHA256: without keys on a SYN, with the receiver's key on its answer, with both keys on
+    /// the third packet (RFC 8684, section 3.1).
     pub(crate) fn push_capable(&mut self, keys: Keys, is_answer: bool, is_third: bool) {
         let keys: &[[u8; 8]] = match (is_answer, is_third) {
             (true, _) => &keys.keys[1..],
@@ -90,7 +90,7 @@ impl Options {
         self.0.extend(keys.iter().flatten());
     }
 
-    /// MP_JOIN of a SYN, of its answer, and of the third packet (RFC 8684, section 3.2). The HMACs are zeros.
+    /// MP_JOIN on a SYN, on its answer, and on the third packet (RFC 8684, section 3.2). The HMACs are zeros.
     pub(crate) fn push_join(&mut self, keys: Keys, subflow: u16, is_answer: bool, is_third: bool) {
         let nonce = u32::from(subflow).to_be_bytes();
         match (is_answer, is_third) {
@@ -117,7 +117,7 @@ impl Options {
         self.0.extend((data_ack as u32).to_be_bytes());
     }
 
-    /// A DSS option of `size` bytes with padding: Data ACK, data sequence number of 64 bits where there is room, subflow
+    /// A DSS option of `size` bytes with padding: Data ACK, data sequence number of 64 bits if there is room, subflow
     /// sequence number from the subflow's first, length; without a checksum.
     pub(crate) fn push_mapping(&mut self, size: u32, data_ack: u64, data_seq: u64, subflow_seq: u32, length: u16) {
         let is_long = size >= 24;

@@ -1,6 +1,6 @@
 //! Byte numbers: the simulator counts segments, and packets count bytes.
 
-/// The segments of a stream of bytes: where each one ends.
+/// The segments of a stream of bytes, by their ends.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// The byte after each segment, from the first one.
@@ -30,7 +30,7 @@ impl Stream {
         }
     }
 
-    /// The length that a segment is taken to have which has not been sent.
+    /// The assumed length of a segment that has not been sent.
     fn last_length(&self) -> u64 {
         match self.ends.as_slice() {
             [] => 0,

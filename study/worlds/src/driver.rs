@@ -1,4 +1,4 @@
-//! Running in worlds: a driver for the runner, to which a run's seed is its world.
+//! Running in worlds: a driver for the runner, in which the seed of a run determines its world.
 
 use crate::World;
 use runner::{Checked, Driver, Error, Job, Simulator};
@@ -9,15 +9,15 @@ use std::path::Path;
 /// Name of the flows under test, in worlds and in the study that runs in them.
 pub(crate) const TEST: &str = "test";
 
-/// The simulator, in the world of the seed. Of the experiment that it is given it takes the congestion control of the first
+/// The simulator, in the world of the seed. From the given experiment it takes only the congestion control of the first
 /// flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worlds {
-    /// Whether the run has other luck than the seed's: losses, jitter and starts are drawn otherwise.
+    /// Whether the random events of the run (losses, jitter, starts) are drawn from another seed.
     pub has_other_luck: bool,
 }
 
-/// What other luck adds to a run's seed.
+/// The number added to a run's seed for other random events.
 const OTHER_LUCK: u64 = 1 << 32;
 
 impl Driver for Worlds {
@@ -51,7 +51,7 @@ impl World {
     /// The experiment with `congestion` under test.
     ///
     /// # Errors
-    /// The scenario file cannot be read, which is a fault of the drawing.
+    /// The scenario file cannot be read, which is a fault in the drawing of worlds.
     pub fn experiment(&self, congestion: &AlgorithmChoice) -> Result<Experiment, String> {
         let origin = format!("world-{}.toml", self.seed);
         let read = scenario::parse(&origin, &self.text, Path::new(""), &Overrides::default());
@@ -65,7 +65,7 @@ impl World {
         Ok(experiment)
     }
 
-    /// The world as a scenario file in which these stand under test one after the other; each is a TOML value.
+    /// The world as a scenario file that sweeps these congestion controls under test; each is a TOML value.
     #[must_use]
     pub fn scenario_text(&self, congestions: &[&str]) -> String {
         format!("{}[sweep]\n\"flow.{TEST}.congestion\" = [{}]\n", self.text, congestions.join(", "))

@@ -1,7 +1,7 @@
-//! Outcomes on disk: a file for each algorithm, with a line for each world.
+//! Outcomes on disk: one file per algorithm, with one line per world.
 //!
-//! The first line says what made the others: program, commit, algorithm. Lines are written whole and in the order in which
-//! runs end. A line that a killed process left half-written is cut off when the file is opened again.
+//! The first line describes the origin of the others: program, commit, algorithm. Lines are written whole and in the order
+//! in which runs end. A line that a killed process left half-written is cut off when the file is opened again.
 
 use crate::{Algorithm, Outcome};
 use filesystem::Links;
@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The longest file, bytes: some hundred thousand worlds.
+/// The maximum size of a file, bytes: some hundred thousand worlds.
 const MAX_LEN: u64 = 1 << 30;
 /// The file that is locked while the folder is filled.
 const LOCK: &str = ".ropewalk.lock";
@@ -30,12 +30,12 @@ struct Head {
     code_versions: BTreeMap<String, String>,
 }
 
-/// Why outcomes cannot be had.
+/// The reason why outcomes are not available.
 #[derive(Debug)]
 pub enum Error {
-    /// The folder: what is wrong with it, and what would help.
+    /// The folder: the fault and a hint.
     Folder(String),
-    /// A run.
+    /// A run failed.
     Run(runner::Error),
 }
 
@@ -56,7 +56,7 @@ impl From<runner::Error> for Error {
     }
 }
 
-/// A folder of outcomes, or none: then nothing is kept.
+/// A folder of outcomes, or none. Without a folder nothing is kept.
 #[derive(Debug, Default)]
 pub struct Folder {
     dir: Option<PathBuf>,
@@ -77,7 +77,7 @@ impl Folder {
         Ok(Self { dir: Some(dir.to_owned()), file: None, _lock: Some(lock.ok_or_else(busy)?) })
     }
 
-    /// Opens the file of an algorithm, and gives the outcomes in it.
+    /// Opens the file of an algorithm, and returns the outcomes in it.
     pub(crate) fn open(&mut self, algorithm: &Algorithm) -> Result<BTreeMap<u64, Outcome>, Error> {
         let Some(dir) = &self.dir else { return Ok(BTreeMap::new()) };
         let path = dir.join(format!("{}.jsonl", file_stem(algorithm)));
@@ -111,7 +111,7 @@ impl Head {
     }
 }
 
-/// A name for people, and the hash where the algorithm has parameters.
+/// A readable name, with the hash if the algorithm has parameters.
 fn file_stem(algorithm: &Algorithm) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match algorithm.label.chars().all(is_plain) {
@@ -126,7 +126,7 @@ fn line(file: &mut File, value: &impl Serialize) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The length of the whole lines of a file, none without a first one, and their outcomes.
+/// The length of the whole lines of a file, zero without a first line, and their outcomes.
 fn read(path: &Path, head: &Head) -> Result<(Option<u64>, BTreeMap<u64, Outcome>), Error> {
     let refuse =
         |why: String| Err(Error::Folder(format!("{} {why}\nchoose another folder with --out", path.display())));

@@ -2,45 +2,45 @@
 
 use crate::{Group, Outcome, Rival, RivalKind, Rtt, World};
 
-/// What is measured in each world. A measure is a ratio to what CUBIC does in the same place with the same seed.
+/// What is measured in each world. A measure is a ratio to the result of CUBIC in the same place with the same seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
-    /// What the worst-off group of competitors keeps of what CUBIC leaves it. At least 0.5.
+    /// Share that the worst-off group of competitors keeps of its result next to CUBIC. At least 0.5.
     Harm,
-    /// The share of lost packets among its own, of the greater of twice CUBIC's share and 2 %. At most 1.
+    /// Share of its own packets that are lost, divided by the greater of twice CUBIC's share and 2 %. At most 1.
     Loss,
-    /// Queueing delay of its packets, of the greater of 1.25 times CUBIC's and a quarter of the base round trip (of the 95th
-    /// percentile half of it). At most 1.
+    /// Queueing delay of its packets, divided by the greater of 1.25 times CUBIC's and a quarter of the base RTT (half of it
+    /// for the 95th percentile). At most 1.
     Queue,
-    /// Goodput, of CUBIC's. At least 0.8.
+    /// Goodput divided by CUBIC's. At least 0.8.
     Goodput,
 }
 
 /// All measures.
 pub const MEASURES: [Measure; 4] = [Measure::Harm, Measure::Loss, Measure::Queue, Measure::Goodput];
 
-/// Least share of what CUBIC leaves a competitor.
+/// Minimum share of its result next to CUBIC that a competitor keeps.
 const LEAST_KEPT: f64 = 0.5;
-/// Loss and queue reach what is allowed.
+/// Loss and queue are ratios to their limits.
 const ALLOWED: f64 = 1.0;
-/// Least share of CUBIC's goodput.
+/// Minimum share of CUBIC's goodput.
 const LEAST_GOODPUT: f64 = 0.8;
 
-/// Losses that are always allowed.
+/// Share of losses that is always allowed.
 const ALWAYS_ALLOWED_LOSS: f64 = 0.02;
-/// Times CUBIC's losses.
+/// Allowed multiple of CUBIC's losses.
 const LOSS_FACTOR: f64 = 2.0;
-/// Times CUBIC's queueing delay.
+/// Allowed multiple of CUBIC's queueing delay.
 const QUEUE_FACTOR: f64 = 1.25;
-/// Median queueing delay that is always allowed: a share of the base round trip, and so many ms at least. Of the 95th
-/// percentile twice as much.
+/// Median queueing delay that is always allowed: a share of the base RTT, and at least this many ms. Twice as much for the
+/// 95th percentile.
 const ALWAYS_ALLOWED_QUEUE: (f64, f64) = (0.25, 10.0);
 
-/// Bytes of a competitor next to CUBIC below which chance decides.
+/// Bytes of a competitor next to CUBIC below which the result is left to chance.
 const WORTH_BYTES: u64 = 100 * 1460;
 /// Bytes of each flow of the group, likewise.
 const WORTH_FLOW_BYTES: u64 = 10 * 1460;
-/// Packets that the group has in a round trip, likewise: with fewer a flow lives from one timeout to the next.
+/// Packets of the group per RTT, likewise: with fewer, a flow only moves from one timeout to the next.
 const WORTH_WINDOW: f64 = 4.0;
 /// Payload of a packet, bits.
 const PACKET_BITS: f64 = 1460.0 * 8.0;
@@ -49,10 +49,10 @@ const WORTH_REQUESTS: u64 = 10;
 const WORTH_DATAGRAMS: u64 = 50;
 /// Own packets, likewise.
 const WORTH_PACKETS: u64 = 200;
-/// Milliseconds that a call has to wait longer than next to CUBIC before its delay counts.
+/// Additional delay of a call, compared with CUBIC, from which on its delay counts, ms.
 const WORTH_DELAY_MS: f64 = 20.0;
 
-/// The measures of a world; none where there is nothing worth judging.
+/// The measures of a world; none if there is nothing worth judging.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The world's seed.
@@ -75,7 +75,7 @@ impl Measure {
         }
     }
 
-    /// The bound, as people read it.
+    /// The bound in words.
     #[must_use]
     pub fn bound(self) -> &'static str {
         match self {
@@ -102,8 +102,8 @@ impl Measure {
     }
 }
 
-/// Judges an algorithm's outcome against those of CUBIC in the same world: with the same seed, and once more with other luck.
-/// Each value is the one that is better for the algorithm, so that it is not held to what CUBIC does by chance.
+/// Judges an algorithm's outcome against those of CUBIC in the same world: with the same seed, and once more with other
+/// random events. Each value is the better one for the algorithm, so that it is not compared with a chance result of CUBIC.
 #[must_use]
 pub fn judge(world: &World, algorithm: &Outcome, cubic: [&Outcome; 2]) -> Judgement {
     let of_rival = |index: usize| {
@@ -124,15 +124,15 @@ pub fn judge(world: &World, algorithm: &Outcome, cubic: [&Outcome; 2]) -> Judgem
     Judgement { seed: world.seed, values, worst_rival: worst.map(|(_, name)| name.clone()) }
 }
 
-/// The better of two values; none where one of CUBIC's runs leaves nothing worth judging.
+/// The better of two values; none if one of CUBIC's runs has nothing worth judging.
 fn better(values: [Option<f64>; 2], better: fn(f64, f64) -> f64) -> Option<f64> {
     let [first, second] = values;
     Some(better(first?, second?))
 }
 
-/// What a group keeps of what CUBIC leaves it; none where that is too little to be judged.
+/// Share that a group keeps of its result next to CUBIC; none if that result is too small to be judged.
 fn kept(rival: &Rival, group: &Group, beside_cubic: &Group, rtt_ms: f64) -> Option<f64> {
-    // Flows that come one after the other are not there at once.
+    // Flows that come one after another are not active at the same time.
     let flows = if rival.kind == RivalKind::Churn { 1 } else { rival.count };
     let window = flows as f64 * beside_cubic.rate_mbps * 1e3 * rtt_ms / PACKET_BITS;
     let bytes = WORTH_BYTES.max(rival.count * WORTH_FLOW_BYTES);
@@ -149,7 +149,7 @@ fn kept(rival: &Rival, group: &Group, beside_cubic: &Group, rtt_ms: f64) -> Opti
     }
 }
 
-/// A call keeps datagrams, and its delay.
+/// For a call, both datagrams and delay count.
 fn call(group: &Group, beside_cubic: &Group) -> f64 {
     let datagrams = ratio(group.bytes as f64, beside_cubic.bytes as f64);
     let waits = group.delay_ms > beside_cubic.delay_ms + WORTH_DELAY_MS;
@@ -180,7 +180,7 @@ fn goodput(algorithm: &Group, cubic: &Group) -> Option<f64> {
     (cubic.bytes >= WORTH_BYTES).then(|| ratio(algorithm.rate_mbps, cubic.rate_mbps))
 }
 
-/// a / b, where b may be zero: then CUBIC leaves nothing that could be lost.
+/// a / b, where b may be zero: in that case there was nothing next to CUBIC that could be lost.
 fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 1.0 }
 }
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(kept(&twenty, &group(0.0), &Group { bytes: 199 * 1460, ..group(1.0) }, 100.0), None);
     }
 
-    /// 1 Mbit/s in 40 ms is 3.4 packets: of one flow too few, of two enough, but not if these come one after the other.
+    /// 1 Mbit/s in 40 ms is 3.4 packets: too few for one flow, enough for two, but not if these come one after another.
     #[test]
     fn a_competitor_with_less_than_four_packets_a_round_trip_is_not_judged() {
         let of = |kind, count| kept(&Rival { count, ..rival(kind) }, &group(0.5), &group(1.0), 40.0);

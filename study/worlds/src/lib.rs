@@ -1,12 +1,12 @@
 //! Worlds drawn by seed that judge a congestion control against CUBIC.
 //!
 //! ```text
-//! draw     a seed becomes a world: a scenario file, and what stands in it
+//! draw     makes a world from a seed: a scenario file, and its elements
 //! driver   runs the algorithm under test in the world of the seed
-//! outcome  what a run leaves of interest: few numbers for each kind of flow
+//! outcome  the results of a run: few numbers for each kind of flow
 //! judge    two outcomes of one world become four measures, each with its bound
-//! folder   outcomes on disk, a file for each algorithm, filled up world by world
-//! study    runs what a folder lacks
+//! folder   outcomes on disk, one file per algorithm, filled up world by world
+//! study    makes the runs that a folder lacks
 //! tally    the distribution over many worlds, and the worst of them
 //! ```
 

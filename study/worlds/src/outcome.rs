@@ -1,4 +1,4 @@
-//! What a run leaves of interest.
+//! The results of a run that are kept.
 
 use crate::World;
 use crate::driver::{TEST, is_of};
@@ -16,16 +16,16 @@ pub struct Outcome {
     pub packet_hops: u64,
     /// The flows under test, together.
     pub test: Group,
-    /// Their round-trip times, of each of their paths.
+    /// The round-trip times on each of their paths.
     pub rtt: Vec<Rtt>,
     /// The groups of competitors, in the world's order.
     pub rivals: Vec<Group>,
 }
 
-/// Flows that are alike.
+/// Identical flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The mean of their rates while they were on, Mbit/s.
+    /// The mean of their rates while they were active, Mbit/s.
     pub rate_mbps: f64,
     /// The least of these rates, Mbit/s.
     pub least_mbps: f64,
@@ -41,11 +41,11 @@ pub struct Group {
     pub response_ms: f64,
     /// UDP: the 95th percentile of the delay, ms.
     pub delay_ms: f64,
-    /// Video: the rate of what was played in time, Mbit/s.
+    /// Video: the rate of the frames played in time, Mbit/s.
     pub video_mbps: f64,
 }
 
-/// Round-trip times over a path, the means over the flows under test, ms.
+/// Round-trip times over a path: means over the flows under test, ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rtt {
     /// The minimum of all flows.
@@ -57,7 +57,7 @@ pub struct Rtt {
 }
 
 impl Outcome {
-    /// What the run in a world leaves.
+    /// The results of a run in a world.
     #[must_use]
     pub fn of(world: &World, run: &Run) -> Self {
         let flows = |name: &str| run.flows.iter().filter(|flow| is_of(&flow.name, name)).collect::<Vec<_>>();
@@ -110,12 +110,12 @@ impl Group {
     }
 }
 
-/// The rate until a flow was done, or while it was on, Mbit/s.
+/// The rate until a flow was complete, or while it was active, Mbit/s.
 fn rate(flow: &Flow) -> f64 {
     flow.completion_s.map_or(flow.goodput_mbps, |seconds| flow.delivered_bytes as f64 * 8e-6 / seconds.max(1e-6))
 }
 
-/// The rate of a video less what came late, and less the time of its stalls, Mbit/s.
+/// The rate of a video without late frames and without the time of its stalls, Mbit/s.
 fn video(flow: &Flow, duration_s: f64) -> f64 {
     let in_time = 1.0 - flow.late_frames as f64 / flow.frames.max(1) as f64;
     flow.video_mbps * in_time * (1.0 - flow.stall_s / duration_s).max(0.0)

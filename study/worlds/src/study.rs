@@ -1,4 +1,4 @@
-//! Runs what a folder lacks.
+//! Makes the runs that a folder lacks.
 
 use crate::{Error, Folder, Outcome, Worlds, draw};
 use record::Run;
@@ -9,20 +9,20 @@ use std::ops::Range;
 use std::path::Path;
 use store::Key;
 
-/// Runs between two waits for all threads.
+/// Number of runs between two waits for all threads.
 const PIECE: usize = 256;
 
 /// An algorithm under test.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// What people call it.
+    /// Its readable name.
     pub label: String,
-    /// A scenario of one cell, whose flow is under the algorithm.
+    /// A scenario of one cell, whose flow uses the algorithm.
     scenario: Scenario,
     driver: Worlds,
 }
 
-/// A part of the seeds: parameters may be chosen by the worlds of the one, and are judged by those of the other.
+/// A part of the seeds: parameters may be chosen by the worlds of one part, and are judged by those of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Even seeds.
@@ -63,7 +63,7 @@ impl Algorithm {
         Ok(Self { label: label.to_owned(), scenario, driver: Worlds::default() })
     }
 
-    /// CUBIC, by which all are judged; and once more, with other luck.
+    /// CUBIC, to which all algorithms are compared; and once more, with other random events.
     ///
     /// # Errors
     /// None, as CUBIC is built in.
@@ -72,19 +72,19 @@ impl Algorithm {
         Ok([Self::new("cubic", "\"cubic\"")?, again])
     }
 
-    /// What differs where the algorithm, its parameters or a file that it names does.
+    /// A hash that changes if the algorithm, its parameters or a file that it names changes.
     pub(crate) fn hash(&self) -> &str {
         &self.scenario.hash
     }
 
-    /// Of an algorithm that is registered at run time: the version of its code.
+    /// For an algorithm that is registered at run time: the version of its code.
     pub(crate) fn code_versions(&self) -> BTreeMap<String, String> {
         runner::code_versions(&self.scenario)
     }
 }
 
-/// The outcomes of an algorithm in the worlds of these seeds: those of the folder, which gets what it lacks. If the observer
-/// cancels, some are missing.
+/// The outcomes of an algorithm in the worlds of these seeds, from the folder. Missing ones are run and added to it. If the
+/// observer cancels, some are missing.
 ///
 /// # Errors
 /// A run fails, or the folder cannot be read or written.
@@ -138,7 +138,7 @@ impl Observer for Keeper<'_> {
         self.observer.finished(key, run);
     }
 
-    /// How far a run is in its world, which takes seconds, is not told.
+    /// The progress of a run within its world, which takes seconds, is not reported.
     fn progressed(&mut self, running: &[Running]) {
         let running: Vec<Running> = running.iter().map(|running| Running { reached_s: 0.0, ..*running }).collect();
         self.observer.progressed(&running);

@@ -4,17 +4,17 @@ use crate::{Judgement, KINDS, MEASURES, Measure, Outcome, Part, World, draw, jud
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The worst worlds that the document has of each measure.
+/// Number of worst worlds per measure in the document.
 const WORST: usize = 100;
-/// Worlds with a kind from which on the terminal shows it.
+/// Number of worlds with a kind from which on the terminal shows that kind.
 const LEAST_OF_KIND: usize = 10;
 /// Percentiles of a measure.
 const PERCENTILES: [u32; 7] = [1, 5, 25, 50, 75, 95, 99];
 
-/// How many worlds a measure judges, and how many pass.
+/// The numbers of worlds that a measure judges, and that pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Worlds in which there is something worth judging.
+    /// Worlds in which the measure applies.
     pub judged: usize,
     /// Of these, those within the bound.
     pub passed: usize,
@@ -25,7 +25,7 @@ pub struct Verdict {
 pub struct Row {
     /// The measure.
     pub measure: Measure,
-    /// Of all seeds, of even ones (tune), and of odd ones (judge).
+    /// For all seeds, for even ones (tune), and for odd ones (judge).
     pub verdicts: [Verdict; 3],
     /// The percentiles 1, 5, 25, 50, 75, 95 and 99.
     pub percentiles: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct Row {
 /// The judgements of many worlds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
-    /// What the algorithm is called.
+    /// The name of the algorithm.
     pub algorithm: String,
     /// By seed.
     pub judgements: Vec<Judgement>,
@@ -59,7 +59,7 @@ impl Verdict {
         if self.judged == 0 { "-".to_owned() } else { format!("{:.1}", 100.0 * self.share()) }
     }
 
-    /// For the document; no share if nothing is judged.
+    /// The tally for the document, without a share if nothing is judged.
     fn document(self) -> Value {
         let share = (self.judged > 0).then(|| self.share());
         json!({ "judged": self.judged, "passed": self.passed, "share": share })
@@ -67,7 +67,7 @@ impl Verdict {
 }
 
 impl Tally {
-    /// Judges the worlds of which there are all outcomes: the algorithm's, and both of CUBIC.
+    /// Judges the worlds that have all outcomes: the algorithm's, and both of CUBIC.
     #[must_use]
     pub fn new(
         algorithm: &str,
@@ -81,13 +81,13 @@ impl Tally {
         Self { algorithm: algorithm.to_owned(), judgements }
     }
 
-    /// One row for each measure.
+    /// One row per measure.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         MEASURES.iter().enumerate().map(|(index, measure)| self.row(index, *measure)).collect()
     }
 
-    /// Worlds that pass all that they judge.
+    /// Number of worlds that pass every measure that applies.
     #[must_use]
     pub fn all(&self) -> Verdict {
         let passes = |judgement: &&Judgement| {
@@ -113,8 +113,8 @@ impl Tally {
         Row { measure, verdicts, percentiles: PERCENTILES.iter().map(percentile).collect() }
     }
 
-    /// Of the worlds in which each of [`KINDS`] stands: all measures, and each of [`MEASURES`]. The kinds with the least share
-    /// of worlds that pass come first.
+    /// For the worlds with each of [`KINDS`]: all measures together, and each of [`MEASURES`]. The kinds with the smallest
+    /// share of worlds that pass come first.
     #[must_use]
     pub fn kinds(&self) -> Vec<(&'static str, Verdict, [Verdict; 4])> {
         let of_kind = |kind: &'static str| {
@@ -128,7 +128,7 @@ impl Tally {
         kinds
     }
 
-    /// The worlds that do not pass a measure, the worst first, `count` at most.
+    /// The worlds that do not pass a measure, the worst first, at most `count`.
     #[must_use]
     pub fn worst(&self, measure: Measure, count: usize) -> Vec<(&Judgement, f64)> {
         let index = MEASURES.iter().position(|other| *other == measure).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Archives whose bytes depend on nothing but their files: sorted, of one time and one owner.
+//! Archives whose bytes depend only on their files: entries are sorted, with the same time and owner.
 
 use flate2::{Compression, GzBuilder};
 use sha1::Sha1;
@@ -17,7 +17,7 @@ pub(crate) enum File {
     Regular(u32, Vec<u8>),
     /// A symbolic link to this path.
     Link(String),
-    /// A folder that is there though it may be empty, with its mode.
+    /// A folder, which may be empty, with its mode.
     Folder(u32),
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A tar archive (ustar, POSIX.1-1988). `checksums` adds to each regular file its SHA-1 in a PAX header, which apk wants.
+/// A tar archive (ustar, POSIX.1-1988). `checksums` adds to each regular file its SHA-1 in a PAX header, which apk requires.
 pub(crate) fn tar(files: &Files, checksums: bool) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("tar: {error}");
     let mut builder = tar::Builder::new(Vec::new());
@@ -49,7 +49,7 @@ pub(crate) fn tar(files: &Files, checksums: bool) -> Result<Vec<u8>, String> {
             let mut header = header.clone();
             header.set_entry_type(tar::EntryType::XHeader);
             header.set_size(record.len() as u64);
-            // A name, which `append_pax_extensions` does not give: to apk a header without one is the archive's end.
+            // `append_pax_extensions` writes no name. apk takes a header without a name as the end of the archive.
             builder.append_data(&mut header, "PaxHeader", record.as_bytes()).map_err(failed)?;
         }
         match &file {
@@ -91,7 +91,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The files and the folders that they lie in, each before what is in it.
+/// The files and their folders. Each folder comes before its contents.
 fn with_folders(files: &Files) -> Files {
     let parents: BTreeSet<&str> =
         files.keys().flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end])).collect();

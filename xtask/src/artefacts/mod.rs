@@ -1,4 +1,4 @@
-//! What is installed on other machines: a static program, an image for containers, a package for OpenWrt.
+//! The artefacts for other machines: a static program, an image for containers, a package for OpenWrt.
 
 pub(crate) mod archive;
 mod oci;

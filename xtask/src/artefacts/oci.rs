@@ -1,7 +1,7 @@
 //! `cargo xtask oci`: an image for container runtimes (OCI image specification 1.1), made without one and without a registry.
 //!
 //! One layer: the static program, `nft` for forwarding and address translation with the libraries that it needs, from
-//! Debian's packages, and certificates of nobody. The image is an archive that `docker load` and `podman load` read.
+//! Debian's packages, and no certificates. The image is an archive that `docker load` and `podman load` read.
 
 use super::archive::{self, File, Files};
 use super::static_program::{Program, folder, write};
@@ -26,25 +26,25 @@ const PACKAGES: &[&str] = &[
     "libtinfo6",
     "libxtables12",
 ];
-/// Folders of these packages that the image has: programs, libraries, and who has written them.
+/// Folders of these packages that the image has: programs, libraries, and copyright files.
 const KEPT: &[&str] = &["lib", "lib64", "usr/lib", "usr/sbin", "usr/share/doc"];
-/// Files of these folders that nothing here uses.
+/// Files of these folders that the image does not need.
 const LEFT_OUT: &[&str] = &["/gconv/", "/audit/", "/xtables/", "changelog", "NEWS", "README", "examples/"];
 
-/// Debian's and OCI's names of a processor, by the compiler's.
+/// Debian's and OCI's names of a processor, by the compiler's name.
 const ARCHITECTURES: &[(&str, &str)] = &[("x86_64", "amd64"), ("aarch64", "arm64")];
 
 /// Writes `ropewalk-VERSION-TARGET.oci.tar`.
 pub(super) fn build(program: &Program) -> Result<PathBuf, String> {
     let architecture = ARCHITECTURES.iter().find(|(processor, _)| *processor == program.processor());
     let (_, architecture) =
-        architecture.ok_or_else(|| format!("no image for {}: Debian's packages", program.target))?;
+        architecture.ok_or_else(|| format!("no image for {}: there are no Debian packages for it", program.target))?;
     let layer = archive::tar(&root(program, architecture)?, false)?;
     let image = image(&layer, architecture, &tag(&program.version))?;
     write(program.artefact(".oci.tar"), &archive::tar(&image, false)?)
 }
 
-/// What is in the image's file system.
+/// The contents of the image's file system.
 fn root(program: &Program, architecture: &str) -> Result<Files, String> {
     let mut files = debian_files(architecture)?;
     let text = |text: &str| File::Regular(0o644, text.as_bytes().to_vec());

@@ -8,11 +8,11 @@ use super::static_program::{Program, write};
 use crate::shell;
 use std::path::PathBuf;
 
-/// OpenWrt's name of a processor, by the compiler's. The package manager refuses others; `--arch` names a subtype such as
-/// `aarch64_cortex-a53`, which runs the same program.
+/// OpenWrt's name of a processor, by the compiler's name. The package manager refuses others; `--arch` names a subtype such
+/// as `aarch64_cortex-a53`, which runs the same program.
 const ARCHITECTURES: &[(&str, &str)] =
     &[("x86_64", "x86_64"), ("aarch64", "aarch64_generic"), ("armv7", "arm_cortex-a7")];
-/// Files of the package, and where they come from.
+/// Files of the package, and their sources.
 const FILES: &[(&str, u32, &str)] = &[
     ("etc/config/ropewalk", 0o600, "packaging/openwrt/ropewalk.config"),
     ("etc/init.d/ropewalk", 0o755, "packaging/openwrt/ropewalk.init"),

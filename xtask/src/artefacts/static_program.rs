@@ -69,13 +69,13 @@ impl Program {
         self.target.split('-').next().unwrap_or_default()
     }
 
-    /// Where it is, and its size.
+    /// Its path and its size.
     pub(crate) fn description(&self) -> String {
         let bytes = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         format!("{} ({:.2} MB)", self.file.display(), bytes as f64 / 1e6)
     }
 
-    /// The name of an artefact of it: `ropewalk-VERSION-TARGET` and a suffix.
+    /// The name of an artefact: `ropewalk-VERSION-TARGET` and a suffix.
     pub(crate) fn artefact(&self, suffix: &str) -> PathBuf {
         folder().join(format!("ropewalk-{}-{}{suffix}", self.version, self.target))
     }
@@ -141,7 +141,7 @@ pub(crate) fn pack(program: &Program) -> Result<PathBuf, String> {
     write(program.artefact(".tar.gz"), &archive::gzip(&archive::tar(&files, false)?)?)
 }
 
-/// Writes an artefact whole.
+/// Writes an artefact atomically.
 pub(crate) fn write(file: PathBuf, bytes: &[u8]) -> Result<PathBuf, String> {
     let new = file.with_extension("new");
     let written =

@@ -1,9 +1,9 @@
-//! What the package says of itself (deb-control(5)).
+//! The package's control file (deb-control(5)).
 
 use super::package::Package;
 use crate::shell;
 
-/// The maintainer if the variables of deb-changelog(5) name none: not one to be published.
+/// The maintainer if the variables of deb-changelog(5) name none. It must not be published.
 const AUTHORS: &str = "The Ropewalk authors";
 const NO_ADDRESS: &str = "ropewalk@localhost";
 
@@ -19,7 +19,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Of a build. `DEBFULLNAME` and `DEBEMAIL` are the maintainer's name and address, as for Debian's own tools.
+    /// The fields of a build. `DEBFULLNAME` and `DEBEMAIL` are the maintainer's name and address, as for Debian's own tools.
     pub(super) fn new(package: &'static Package, version: &str, architecture: &str) -> Result<Self, String> {
         let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
         let maintainer = format!("{} <{}>", variable("DEBFULLNAME", AUTHORS), variable("DEBEMAIL", NO_ADDRESS));
@@ -43,7 +43,7 @@ impl Control {
         )
     }
 
-    /// The package's own changes (deb-changelog(5)), with a date as in e-mail.
+    /// The package's own changes (deb-changelog(5)), with a date in the format of e-mail.
     pub(super) fn changelog(&self, date: &str) -> String {
         let Self { package: Package { name, .. }, version, maintainer, .. } = self;
         format!(

@@ -4,7 +4,7 @@
 //!   may read.
 //! - `ropewalk-kernel`: congestion control for the kernel alone, as a small program, and its eBPF objects as files.
 //!
-//! The version of a package is its program's. The two have no file in common, so that a host may have one or both.
+//! The version of a package is that of its program. The two have no file in common, so that a host may have one or both.
 
 mod control;
 mod package;
@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use tree::Tree;
 
 /// `cargo xtask deb [--out FOLDER] [kernel] [--profile FILE | --program FILE]`: packs the program into
-/// `FOLDER/PACKAGE_VERSION_ARCH.deb`, by default in `target/debian`. It builds the program, the whole one with a new profile if
-/// none is given, as `dist` does; or it packs another one.
+/// `FOLDER/PACKAGE_VERSION_ARCH.deb`, by default in `target/debian`. It builds the program (the whole one with a new profile
+/// if none is given, as `dist` does), or packs a given one.
 pub(crate) fn build(options: &[&str]) -> Result<(), String> {
     let (folder, options) = match options {
         ["--out", folder, rest @ ..] => (PathBuf::from(folder), rest),
@@ -44,11 +44,11 @@ pub(crate) fn pack_loader(program: &Path) -> Result<PathBuf, String> {
     pack(&KERNEL, program, &default_folder())
 }
 
-/// Packs a program into a folder, in which nobody else packs at the same time.
+/// Packs a program into a folder, in which no other process packs at the same time.
 fn pack(package: &'static Package, program: &Path, folder: &Path) -> Result<PathBuf, String> {
     let tree = Tree::new(folder.join(package.name))?;
     tree.write(&package.program(), 0o755, &archive::read(program)?)?;
-    // Called by the name that it is installed under.
+    // Called by the name under which it is installed.
     let program = tree.root().join(package.program());
     let version = version_of(&program)?;
     for (path, mode, source) in package.files {
@@ -56,7 +56,7 @@ fn pack(package: &'static Package, program: &Path, folder: &Path) -> Result<Path
     }
     (package.write_more)(&tree)?;
     write_manual(package, &program, &tree)?;
-    // No file is newer than the commit, so that the same program gives the same package.
+    // No file is newer than the commit, so that the same program makes the same package.
     let time = shell::output("git log -1 --format=%ct")?;
     let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
     let control = Control::new(package, &version, &architecture)?;
@@ -68,7 +68,7 @@ fn pack(package: &'static Package, program: &Path, folder: &Path) -> Result<Path
     Ok(deb)
 }
 
-/// The version that a program says it is.
+/// The version that a program prints.
 fn version_of(program: &Path) -> Result<String, String> {
     let printed = shell::output(&format!("{} --version", program.display()))?;
     let version = printed.trim().split_once(' ').map(|(_, version)| version.to_owned());

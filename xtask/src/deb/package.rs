@@ -1,4 +1,4 @@
-//! What is in each package.
+//! The contents of each package.
 
 use super::tree::Tree;
 use crate::artefacts::archive;
@@ -11,7 +11,7 @@ pub(super) struct Package {
     pub(super) name: &'static str,
     /// The section of the manual that its pages are in.
     pub(super) section: &'static str,
-    /// Files with their modes, and where they come from.
+    /// Files with their modes, and their sources.
     pub(super) files: &'static [(&'static str, u32, &'static str)],
     /// Writes the files that are not copies.
     pub(super) write_more: fn(&Tree) -> Result<(), String>,
@@ -21,15 +21,15 @@ pub(super) struct Package {
     pub(super) description: &'static str,
 }
 
-/// Which eBPF programs are loaded at boot: a file that administrators change.
+/// The list of eBPF programs that are loaded at boot, a file that administrators change.
 const KERNEL_DEFAULT: &str = "etc/default/ropewalk-kernel";
 const KERNEL_UNIT: &str = "usr/lib/systemd/system/ropewalk-kernel.service";
-/// Where the objects lie, as `bpftool struct_ops register FILE` takes them.
+/// The folder of the objects, as `bpftool struct_ops register FILE` takes them.
 const OBJECTS: &str = "usr/lib/ropewalk-kernel";
 /// The object that is attached to a control group.
 const GROUP: &str = "cgroup";
 
-/// The whole program. iproute2 is no dependency, because the daemon uses netlink. `systemd-sysusers` makes the daemon's
+/// The whole program. iproute2 is not a dependency, because the daemon uses netlink. `systemd-sysusers` makes the daemon's
 /// user. A server's translation of addresses is a table of nftables; a client needs none. The unit that loads eBPF programs
 /// at boot is in `ropewalk-kernel`.
 pub(super) const ROPEWALK: Package = Package {
@@ -55,7 +55,7 @@ pub(super) const ROPEWALK: Package = Package {
 };
 
 /// Congestion control for the kernel alone. Earlier builds of `ropewalk` had its unit and its default file. The tools are
-/// for endpoints of MPTCP, and for objects without this program.
+/// for MPTCP endpoints, and for using the objects without this program.
 pub(super) const KERNEL: Package = Package {
     name: "ropewalk-kernel",
     section: "8",
@@ -91,7 +91,7 @@ impl Package {
         format!("usr/bin/{}", self.name)
     }
 
-    /// Shells, and where Debian's packages have completions for them.
+    /// Shells, and the folders in which Debian's packages have completions for them.
     pub(super) fn completions(&self) -> [(&'static str, String); 3] {
         let name = self.name;
         [
@@ -112,7 +112,7 @@ fn write_kernel_files(tree: &Tree) -> Result<(), String> {
     for entry in fs::read_dir(&objects).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // Not a congestion control: it needs its loader.
+        // This is not a congestion control: it needs its loader.
         if name == GROUP {
             continue;
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Tree(PathBuf);
 
 impl Tree {
-    /// An empty one in the place of `root`.
+    /// An empty folder that replaces `root`.
     pub(super) fn new(root: PathBuf) -> Result<Self, String> {
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root).map_err(|error| io_error(&root, &error))?;
@@ -21,7 +21,7 @@ impl Tree {
         &self.0
     }
 
-    /// Writes a file, and the folders that it lies in.
+    /// Writes a file, and its parent folders.
     pub(super) fn write(&self, path: &str, mode: u32, content: &[u8]) -> Result<(), String> {
         let file = self.0.join(path);
         let folder = file.parent().unwrap_or(&self.0);
@@ -39,7 +39,7 @@ impl Tree {
         made.map(|()| folder.clone()).map_err(|error| io_error(&folder, &error))
     }
 
-    /// The room that the installed files take, KiB: each file rounded up, and one for each folder (deb-substvars(5)).
+    /// The size of the installed files, KiB: each file rounded up, and one for each folder (deb-substvars(5)).
     pub(super) fn installed_kib(&self) -> Result<u64, String> {
         size_kib(&self.0).map_err(|error| io_error(&self.0, &error))
     }

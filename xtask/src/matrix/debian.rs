@@ -7,24 +7,25 @@ use std::process::Command;
 /// A kernel to boot.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    /// Of its files: the package's or the image's.
+    /// The name of its files: that of the package or of the image.
     pub(super) name: String,
     /// The compressed image.
     pub(super) image: PathBuf,
-    /// Folder with its modules somewhere below; none of an image without a package.
+    /// Folder with its modules somewhere below; none for an image without a package.
     pub(super) modules: Option<PathBuf>,
 }
 
-/// Debian 12 has Linux 6.1, Debian 13 has 6.12, and unstable a stable kernel of these weeks.
+/// Debian 12 has Linux 6.1, Debian 13 has 6.12, and unstable has a recent stable kernel.
 pub(super) const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 
-/// The small kernels, without drivers of hardware; the package depends on the present version.
+/// The small kernels, without drivers of hardware; the package depends on the current version.
 const PACKAGE: &str = "linux-image-cloud-amd64";
 
 /// Beginnings of the names of the packages with a kernel's files: newer ones have image and modules apart.
 const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
 
-/// The kernel of a release, which is downloaded once; `cargo clean` or removing its folder has it downloaded anew.
+/// The kernel of a release, which is downloaded once; after `cargo clean`, or if its folder is removed, it is downloaded
+/// again.
 pub(super) fn fetch(suite: &str, folder: &Path) -> Result<Kernel, String> {
     let folder = folder.join(suite);
     let package = |part: &str| find(&folder, &|name| name.starts_with(part) && name.ends_with(".deb"));
@@ -70,7 +71,7 @@ fn apt(program: &str, folder: &Path, arguments: &[&str]) -> Result<String, Strin
         ("Dir::State::lists", folder.join("lists").display().to_string()),
         ("Dir::Cache", folder.join("cache").display().to_string()),
         ("APT::Architecture", "amd64".to_owned()),
-        ("APT::Sandbox::User", "root".to_owned()), // the folder may be root's
+        ("APT::Sandbox::User", "root".to_owned()), // the folder may belong to root
     ];
     let mut command = Command::new(program);
     for (key, value) in settings {

@@ -1,8 +1,8 @@
-//! The table kernel x program x hook: how often each hook of a program was called.
+//! The table kernel x program x hook: the number of calls of each hook of a program.
 
 use std::fmt::Write;
 
-/// A row for each kernel and program, in their order; a column for each hook that one of them has. `calls` are pairs of a
+/// One row per kernel and program, in order; one column per hook that any of them has. `calls` are pairs of a
 /// kernel's release and `PROGRAM HOOK=CALLS ...`.
 pub(super) fn table(calls: &[(String, String)]) -> String {
     let rows: Vec<Row<'_>> = calls.iter().map(|(kernel, line)| Row::new(kernel, line)).collect();

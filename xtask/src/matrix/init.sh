@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The first process of the virtual machine: runs ropewalk-stress with the words behind `--` of the kernel's command line;
-# what it prints goes to the second serial line, the kernel's log to the first.
+# its output goes to the second serial line, the kernel's log to the first.
 busybox=/bin/busybox
 $busybox mount -t proc proc /proc
 $busybox mount -t sysfs sysfs /sys

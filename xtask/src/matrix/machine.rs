@@ -10,16 +10,16 @@ use std::process::{Command, Stdio};
 /// Lines of the kernel's log that a failure shows.
 const SHOWN: usize = 40;
 
-/// What a machine printed.
+/// The output of a machine.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Report {
     /// The kernel's release, as `uname -r`.
     pub(super) release: String,
-    /// What `ropewalk-stress` said of each program; of a soak its last line.
+    /// The output of `ropewalk-stress` for each program; for a soak its last line.
     pub(super) rows: Vec<String>,
-    /// Of each program its hooks with the calls: `rw_lia ssthresh=3 ...`.
+    /// For each program its hooks with the number of calls: `rw_lia ssthresh=3 ...`.
     pub(super) hooks: Vec<String>,
-    /// Whether it ended, and well: a machine that panics does not end.
+    /// Whether it ended successfully: a machine that panics does not end.
     pub(super) succeeded: bool,
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask kernel-matrix`: the programs for the kernel on kernels that this machine does not run, in virtual machines
-//! without hardware support (QEMU's TCG), which work wherever QEMU does.
+//! `cargo xtask kernel-matrix`: tests the programs for the kernel on kernels that this machine does not run, in virtual
+//! machines without hardware support (QEMU's TCG), which work on every machine with QEMU.
 
 mod debian;
 mod hooks;
@@ -56,10 +56,10 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole number"))
+    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
 }
 
-/// Boots each kernel, one after the other, prints what the programs did there, and fails if one failed.
+/// Boots each kernel, one after another, prints the results of the programs, and fails if one failed.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let options = parse(arguments)?;
     if let Some(manual_command) = setup::install(PACKAGES)? {
@@ -81,7 +81,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         }
     }
     shell::print(&format!("\n{}\n{table}", hooks::table(&calls)))?;
-    if failed { Err("not all went well; the kernels' logs are in target/kernel/matrix".to_owned()) } else { Ok(()) }
+    if failed {
+        Err("not all kernels passed; the kernels' logs are in target/kernel/matrix".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 fn kernels(options: &Options, folder: &Path) -> Result<Vec<Kernel>, String> {

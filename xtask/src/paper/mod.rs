@@ -1,7 +1,7 @@
-//! `cargo xtask paper`: runs what docs/explanation/algorithm.md measures, and writes its tables and its figure.
+//! `cargo xtask paper`: runs the studies of docs/explanation/algorithm.md, and writes its tables and its figure.
 //!
-//! A table stands between `<!-- table: NAME -->` and `<!-- end -->`. Each study has a folder below `--results`, and an interrupted
-//! one goes on where it was.
+//! A table stands between `<!-- table: NAME -->` and `<!-- end -->`. Each study has a folder below `--results`, and an
+//! interrupted one continues where it stopped.
 
 mod results;
 mod tables;
@@ -14,14 +14,14 @@ const PAGE: &str = "docs/explanation/algorithm.md";
 const FIGURE: &str = "docs/figures/open-question.svg";
 const USAGE: &str = "usage: cargo xtask paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]";
 
-/// A study, and how its results are made.
+/// A study, and the command that makes its results.
 #[derive(Debug)]
 struct Study {
     /// Its folder below the results'.
     name: &'static str,
     /// Arguments of `ropewalk`, without `--out`.
     command: &'static str,
-    /// It runs only where it is named: it needs root and an idle machine.
+    /// Whether it runs only if it is named: it needs root and an idle machine.
     only_by_name: bool,
 }
 
@@ -50,7 +50,7 @@ const STUDIES: &[Study] = &[
     on_kernel("kernel-program", "run scenarios/multipath/discern-kernel.toml --on netns --jobs 1"),
 ];
 
-/// `discern` and, of each of its parts, itself without it, at the questions that these parts are for.
+/// `discern` as a whole and without each of its parts, in the questions for which these parts exist.
 const PARTS: &str = "evaluate discern {name=\"discern\",polite=\"off\"} {name=\"discern\",experiment=\"off\"} \
     {name=\"discern\",couple=\"off\"} --case ten-flows --case newcomers --case long-beside-cubic --case starvation \
     --case real-time --case random-loss --case tunnel-shared";
@@ -84,7 +84,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a study is among those to be run or written.
+    /// Whether a study is to be run or written.
     fn asks(&self, study: &str) -> bool {
         self.studies.iter().any(|asked| asked.name == study)
     }
@@ -138,7 +138,7 @@ fn program(options: &Options) -> Result<String, String> {
     Ok(shell::target().join("release/ropewalk").display().to_string())
 }
 
-/// Runs a study, or what is missing of it. Its output is kept next to its folder.
+/// Runs a study, or its missing runs. Its output is kept next to its folder.
 fn fill(study: &Study, results: &Results, is_quick: bool) -> Result<(), String> {
     let command = match (is_quick, study.name) {
         (false, _) => study.command.to_owned(),

@@ -1,4 +1,4 @@
-//! What the program says of results folders.
+//! The program's output for results folders.
 
 use crate::shell;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(super) struct Cell {
 }
 
 impl Results {
-    /// Where the output of a study is kept.
+    /// The file that holds the output of a study.
     pub(super) fn output(&self, study: &str) -> String {
         format!("{}/{study}.out", self.folder)
     }
@@ -31,7 +31,7 @@ impl Results {
         shell::root().join(&self.folder).join(name)
     }
 
-    /// Whether a study's folder is there and finished: an unfinished one has parts.
+    /// Whether a study's folder exists and is finished: an unfinished one has parts.
     pub(super) fn has(&self, study: &str) -> bool {
         self.path(study).is_dir() && !self.path(study).join("parts").exists()
     }
@@ -43,13 +43,13 @@ impl Results {
         Ok(document["claims"].clone())
     }
 
-    /// What a study has printed.
+    /// The output of a study.
     pub(super) fn printed(&self, study: &str) -> Result<String, String> {
         let path = self.output(study);
         fs::read_to_string(shell::root().join(&path)).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// The first file of a study's figures whose name has these ends.
+    /// The first file of a study's figures whose name begins and ends so.
     fn figure(&self, study: &str, start: &str, end: &str) -> Result<PathBuf, String> {
         let figures = format!("{}/figures/{study}", self.folder);
         shell::output(&format!("{} report {}/{study} --figures {figures}", self.program, self.folder))?;
@@ -77,7 +77,7 @@ impl Results {
     }
 }
 
-/// The values of a table's CSV file: what says which, then the columns from `mean` on.
+/// The values of a table's CSV file: the labels, then the columns from `mean` on.
 fn cells(text: &str) -> Result<Vec<Cell>, String> {
     let mut lines = text.lines().map(fields);
     let header = lines.next().unwrap_or_default();

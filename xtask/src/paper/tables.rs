@@ -73,7 +73,7 @@ pub(super) const TABLES: &[Table] = &[
     },
 ];
 
-/// Lines of the table that `ropewalk evaluate` prints of several algorithms, below its head.
+/// Lines of the table that `ropewalk evaluate` prints for several algorithms, below its head.
 fn lines(results: &Results, study: &str, is_wanted: impl Fn(&str) -> bool) -> Result<String, String> {
     let printed = results.printed(study)?;
     let table = printed.lines().filter(|line| line.starts_with('|'));
@@ -101,7 +101,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// What decides a claim: the numbers behind "proposed" and "cubic", the ratio, and the bound.
+/// The basis of a claim's verdict: the numbers behind "proposed" and "cubic", the ratio, and the bound.
 #[derive(Debug, PartialEq)]
 struct Numbers<'a> {
     proposed: &'a str,
@@ -156,7 +156,7 @@ fn questions(results: &Results) -> Result<String, String> {
     Ok(markdown(&owned(["section", "question", "case", "bound", "`discern`", "CUBIC", "ratio, verdict"]), &rows))
 }
 
-/// The questions at which `discern` is worse by a twentieth than one of the others, whose number is bold.
+/// The questions in which `discern` is worse by a twentieth than one of the others, whose number is bold.
 fn worse(results: &Results) -> Result<String, String> {
     let all = ["discern", "cubic", "bbr-path", "bbr3-draft"].map(|name| claims(results, name));
     let [discern, cubic, bbr_path, bbr3_draft] = all;
@@ -200,10 +200,10 @@ fn worlds(results: &Results) -> Result<String, String> {
     Ok(markdown(&owned(["algorithm", "everything", "others keep", "own losses", "queue", "goodput"]), &rows))
 }
 
-/// What an algorithm's goodput in the open question has to reach, as a share of what both paths deliver.
+/// The goal of an algorithm's goodput in the open question, as a share of the capacity of both paths.
 const GOAL: f64 = 0.9;
 
-/// How many of these cells are at the goal, and the least of them with where it is.
+/// The number of these cells at the goal, and the lowest value with its cell.
 fn cells_at_goal(cells: &[&Cell]) -> [String; 2] {
     let at_goal = cells.iter().filter(|cell| cell.mean >= GOAL).count();
     let least = cells.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -239,7 +239,7 @@ fn inner_flows(results: &Results) -> Result<String, String> {
     Ok(markdown(&owned(["inner flow", "transparent", "least", "with a relay", "least"]), &rows))
 }
 
-/// What comes first in a sequence, each once.
+/// The distinct values of a sequence, in the order of their first occurrence.
 fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     names.fold(Vec::new(), |mut seen, name| {
         if !seen.contains(name) {
@@ -249,12 +249,12 @@ fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     })
 }
 
-/// What a flow under test gets and what the flow next to it gets, on a kernel and, in brackets, simulated.
+/// The rates of a flow under test and of the flow next to it, on a kernel and, in brackets, simulated.
 fn two_flows(results: &Results, kernel: &str, simulated: &str) -> Result<String, String> {
     pivot(results, &[(kernel, 1, "", ""), (kernel, 2, ", ", ""), (simulated, 1, " (", ""), (simulated, 2, ", ", ")")])
 }
 
-/// Rows and columns of reports' tables. A cell has the value of each table, between what stands before and after it.
+/// Rows and columns of reports' tables. A cell has the value of each table, with its prefix and suffix.
 fn pivot(results: &Results, sources: &[(&str, usize, &str, &str)]) -> Result<String, String> {
     let mut values: BTreeMap<(String, String), String> = BTreeMap::new();
     let (mut rows, mut columns) = (Vec::new(), Vec::new());
@@ -276,7 +276,7 @@ fn pivot(results: &Results, sources: &[(&str, usize, &str, &str)]) -> Result<Str
     Ok(markdown(&head, &ordered(rows.iter()).iter().map(line).collect::<Vec<_>>()))
 }
 
-/// A number with three digits that count.
+/// A number with three significant digits.
 fn three_digits(value: f64) -> String {
     let before_the_point = if value.abs() < 1.0 { 0.0 } else { value.abs().log10().floor() + 1.0 };
     format!("{value:.*}", (3.0 - before_the_point).max(0.0) as usize)

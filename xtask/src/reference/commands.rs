@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Wide enough that the help breaks no line.
 const COLUMNS: &str = "10000";
-/// What the program says of a command that its build leaves out.
+/// A part of the program's message about a command that its build leaves out.
 const LEFT_OUT: &str = "cargo build --release --features";
 
 /// The names of all commands.
@@ -35,7 +35,7 @@ fn help(program: &str, name: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// An option or an argument: as it is written, and what it does, a line each.
+/// An option or an argument: its syntax and its description, in lines.
 #[derive(Debug, PartialEq, Eq)]
 struct Word {
     form: String,
@@ -101,7 +101,7 @@ impl Help {
     fn section(&self, name: &str) -> String {
         let about = wrapped(&sentence(&self.about), "");
         let words: String = self.words.iter().map(|word| word.section(name)).collect();
-        // The heading of a command itself stands on the page; those below it are made here.
+        // The heading of a command itself is on the page; those below it are made here.
         let heading = if name.contains(' ') { format!("### `{name}`\n\n") } else { String::new() };
         format!("{heading}{about}\n\n```text\n{}\n```\n\n{words}", self.usage)
     }

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Tables whose keys are called by the page that has them, and that page. All others stand below the key that has them.
+/// Tables whose keys are named after a page of their own, and that page. All others are described below the key that
+/// contains them.
 const TABLES: &[(&str, &str, &str)] = &[
     ("path", "path", "path.md"),
     ("link", "link", "path.md"),
@@ -32,12 +33,12 @@ const AS_PATH: &[&str] = &["link", "reverse", "fat-tree"];
 /// Tables that have the keys of `table` by which a part of the results is chosen, which the pages do not repeat.
 const SCOPED: &[&str] = &["figure", "claim", "fit"];
 const SCOPE: &[&str] = &["only", "flow", "from", "until", "attainable"];
-/// In the place of a default.
+/// Shown instead of a default.
 const REQUIRED: &str = "required";
 /// The name of the file itself in a mark.
 const FILE: &str = "scenario";
 
-/// The schema, and which keys have been written.
+/// The schema, and the keys that have been written.
 pub(super) struct Keys {
     schema: Value,
     written: BTreeMap<String, BTreeSet<String>>,
@@ -63,7 +64,7 @@ impl Keys {
         for name in names {
             let key = properties.get(name).ok_or(format!("`{table}` has no key `{name}`"))?;
             if !self.written.entry(table.to_owned()).or_default().insert(name.to_owned()) {
-                return Err(format!("key `{name}` of `{table}` stands on the pages twice"));
+                return Err(format!("key `{name}` of `{table}` is on the pages twice"));
             }
             let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
             text += &self.entry(&full, key, requires(&definition, name), 3, depth);
@@ -89,7 +90,7 @@ impl Keys {
         Ok(())
     }
 
-    /// A key, and below it those of the table that it may be.
+    /// A key, and below it the keys of its table, if its value may be a table.
     fn entry(&self, name: &str, key: &Value, is_required: bool, level: usize, depth: usize) -> String {
         let (text, default) = with_default(key["description"].as_str().unwrap_or_default());
         let default = match (default, &key["default"]) {
@@ -121,7 +122,7 @@ impl Keys {
         entry
     }
 
-    /// What a value is, in words.
+    /// The type of a value, in words.
     fn kind(&self, schema: &Value, depth: usize) -> String {
         if let Some(name) = reference(schema) {
             if let Some((_, _, page)) = TABLES.iter().find(|(table, ..)| *table == name.trim_end_matches('2')) {
@@ -170,7 +171,7 @@ impl Keys {
         }
     }
 
-    /// The tables that a value may be and that have no page.
+    /// The tables that a value may be, if they have no page.
     fn tables(&self, schema: &Value) -> Vec<Value> {
         if let Some(name) = reference(schema) {
             let has_page = TABLES.iter().any(|(table, ..)| *table == name.trim_end_matches('2'));

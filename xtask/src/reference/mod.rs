@@ -1,9 +1,9 @@
-//! `cargo xtask reference`: writes the generated parts of docs/reference, from what the program says of itself.
+//! `cargo xtask reference`: writes the generated parts of docs/reference from the program's schema, lists and help.
 //!
-//! A part stands between `<!-- generated: SOURCE ... -->` and `<!-- end -->`:
+//! A part is between `<!-- generated: SOURCE ... -->` and `<!-- end -->`:
 //!
 //! - `keys TABLE: KEY, KEY ...`: keys of the scenario file, from the JSON Schema; without a list all keys of the table
-//! - `algorithms`, `schedulers`, `table of schedulers`: what `list NAME --json` has
+//! - `algorithms`, `schedulers`, `table of schedulers`: the output of `list NAME --json`
 //! - `command NAME`: a command with its options, from its `--help`
 
 mod commands;
@@ -39,7 +39,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(shell::target().join("debug/ropewalk"))
 }
 
-/// Fails with the names of the pages that are not what the program would give.
+/// Fails with the names of the pages that differ from the program's output.
 pub(crate) fn check(program: &Path) -> Result<(), String> {
     let stale: Vec<_> = pages(program)?.into_iter().filter(|page| page.text != page.generated).collect();
     if stale.is_empty() {
@@ -94,7 +94,7 @@ fn pages(program: &Path) -> Result<Vec<Page>, String> {
     if missing.is_empty() { Ok(pages) } else { Err(format!("no page of {FOLDER} has: {}", missing.join(", "))) }
 }
 
-/// How many folders a page is below docs/reference.
+/// The depth of a page's folder below docs/reference.
 fn depth(path: &Path) -> usize {
     path.components().count() - Path::new(FOLDER).components().count() - 1
 }

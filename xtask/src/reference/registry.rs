@@ -4,7 +4,7 @@ use super::markdown::{sentence, wrapped};
 use crate::shell;
 use serde_json::Value;
 
-/// The section of a mark: a heading for each entry, or a table of all schedulers.
+/// The section of a mark: one heading per entry, or a table of all schedulers.
 pub(super) fn section(program: &str, mark: &str) -> Result<String, String> {
     let list = |name: &str| -> Result<Vec<Value>, String> {
         let text = shell::output(&format!("{program} list {name} --json"))?;

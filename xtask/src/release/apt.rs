@@ -11,7 +11,7 @@ use std::path::Path;
 const SUITE: &str = "stable";
 const COMPONENT: &str = "main";
 
-/// Writes the repository of those `files` of a folder that are Debian packages.
+/// Writes a repository with those `files` of a folder that are Debian packages.
 pub(super) fn write_repository(repository: &Path, folder: &Path, files: &[String], key: &Key) -> Result<(), String> {
     let mut indices: BTreeMap<String, String> = BTreeMap::new();
     for name in files.iter().filter(|name| name.ends_with(".deb")) {

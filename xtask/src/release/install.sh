@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs Ropewalk: by apt where that is, otherwise the static program. Nothing is installed whose signature is not of the
-# key in this script.
+# Installs Ropewalk: by apt if there is apt, otherwise the static program. Only files with a signature by the key in this
+# script are installed.
 set -eu
 url='@URL@'
 
@@ -65,5 +65,5 @@ main() {
     esac
 }
 
-# At the end, so that half a script does nothing.
+# The call is at the end, so that an incomplete script does nothing.
 main "$@"

@@ -1,4 +1,4 @@
-//! `cargo xtask release`: what is published of a version, in one folder with signed checksums.
+//! `cargo xtask release`: makes the publication of a version, in one folder with signed checksums.
 //!
 //! The folder holds the given artefacts, `SHA256SUMS` with a signature, a repository for apt with the packages, and a script
 //! that installs from it. The key is one of the maintainer's GnuPG, by its fingerprint: it may be on a card, and this
@@ -23,7 +23,7 @@ const CHECKSUMS: &str = "SHA256SUMS";
 struct Options<'a> {
     /// The fingerprint of the key.
     key: &'a str,
-    /// Where the folder will be published.
+    /// The address at which the folder will be published.
     url: &'a str,
     files: Vec<&'a Path>,
 }
@@ -37,7 +37,7 @@ impl<'a> Options<'a> {
         if key.len() != 40 || !is_hexadecimal(key) {
             return Err(format!("--key {key}: the fingerprint of 40 digits, as `gpg --list-keys` prints it"));
         }
-        // The script has it between single quotes.
+        // The script has the address between single quotes.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/%@+".contains(c);
         if !["https://", "http://", "file:///"].iter().any(|scheme| url.starts_with(scheme))
             || !url.chars().all(is_plain)
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     shell::print(&format!("{}\n", folder.display()))
 }
 
-/// Writes the checksums of these files, as sha256sum(1) reads them, and a signature of that.
+/// Writes the checksums of these files, as sha256sum(1) reads them, and a signature of the list.
 fn write_checksums(folder: &Path, mut names: Vec<String>, key: &Key) -> Result<(), String> {
     names.sort();
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn write_checksums(folder: &Path, mut names: Vec<String>, key: &Key) -> Result<(
     key.sign(&file, &folder.join(format!("{CHECKSUMS}.asc")))
 }
 
-/// Writes a file, and the folders that it lies in.
+/// Writes a file, and its parent folders.
 fn write(file: &Path, content: &[u8]) -> Result<(), String> {
     let folder = file.parent().map_or_else(PathBuf::new, Path::to_owned);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, content));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Lets a test program print how long each test took, which libtest keeps for nightly toolchains.
+/// Lets a test program print the time of each test, which libtest allows only for nightly toolchains.
 /// [`shell`] removes it from the environment of every program that we start from a test.
 pub(crate) const UNSTABLE: &str = "RUSTC_BOOTSTRAP";
 
@@ -30,7 +30,7 @@ pub(super) fn build(line: &str) -> Result<Vec<Binary>, String> {
 }
 
 impl Binary {
-    /// The test program that a message of cargo's tells of.
+    /// The test program that a message of cargo names.
     fn of(message: &Value) -> Option<Self> {
         if message["profile"]["test"] != true {
             return None;

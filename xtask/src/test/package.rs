@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 const PROFILE: &str = "dev";
 /// Settings of the tools.
 const CONFIG: &str = "python/pyproject.toml";
-/// What a new environment has to do with nothing in it but the wheel and what that depends on.
+/// The check of a new environment that contains only the wheel and its dependencies.
 const SMOKE: &str = "python/tests/smoke.py";
 
-/// The environment of the tests with the tools in it; made first, because without a network it cannot be.
+/// The environment of the tests with the tools in it; it is made first, because that fails without a network.
 pub(super) fn environment() -> Result<PathBuf, String> {
     wheel::tools()
 }
 
-/// Builds the wheel, installs it into `environment` and into a new one, and runs the tests, which note in the file of
-/// `variables` what they skip.
+/// Builds the wheel, installs it into `environment` and into a new one, and runs the tests, which note skipped tests in the
+/// file of `variables`.
 pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(), String> {
     let bin = environment.join("bin");
     let bin = bin.display();
@@ -36,7 +36,7 @@ pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut T
     tests
 }
 
-/// An environment of the wheel and what it depends on.
+/// An environment with the wheel and its dependencies.
 fn new_environment(wheel: &str) -> Result<PathBuf, String> {
     let folder = shell::target().join("python-new");
     python::create(&folder)?;

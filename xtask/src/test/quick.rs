@@ -1,4 +1,4 @@
-//! What the quick tier runs: the default features, the pure crates and their suites with fewer seeds, the saved inputs of
+//! The tests of the quick tier: the default features, the pure crates and their suites with fewer seeds, the saved inputs of
 //! fuzzing without mutations, good and bad inputs, one tunnel in namespaces, one cell of the lab.
 
 use super::binaries::Binary;
@@ -62,7 +62,7 @@ const FILTERS: &[(&str, &[&str])] = &[
     ("ropewalk-store::suite", &["--skip=kill::"]),
 ];
 
-/// At most so many seeds of each campaign (`testing::SEEDS`), and random inputs of each property (proptest has 256).
+/// Maximum number of seeds per campaign (`testing::SEEDS`), and random inputs of each property (proptest has 256).
 const FEWER: [(&str, &str); 2] = [("ROPEWALK_SEEDS", "20"), ("PROPTEST_CASES", "64")];
 
 /// The line of cargo's that builds the tests.
@@ -108,7 +108,7 @@ mod tests {
         assert!(!["ropewalk::boot", "ropewalk::kernel", "ropewalk-lab", "xtask"].into_iter().any(is_selected));
     }
 
-    /// A test that was renamed would be left out, or run, without a word.
+    /// A renamed test would be left out, or run, without notice.
     #[test]
     fn every_filter_names_tests_that_exist() {
         let sources = shell::output("git grep -h -E ^(mod|fn) -- *.rs").unwrap();

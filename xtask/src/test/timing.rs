@@ -1,4 +1,4 @@
-//! What each part of the checks costs: CPU seconds of all its programs, and wall seconds.
+//! The cost of each part of the checks: CPU seconds of all its programs, and wall seconds.
 
 use crate::shell;
 use std::time::Instant;
@@ -23,7 +23,7 @@ impl Timing {
         Self { parts: Vec::new(), start: Instant::now() }
     }
 
-    /// Runs a part, and notes what the programs cost that this thread runs for it.
+    /// Runs a part, and notes the cost of the programs that this thread runs for it.
     pub(super) fn part<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
         let (cpu_s, start) = (shell::cpu_s(), Instant::now());
         let result = part();
@@ -37,7 +37,7 @@ impl Timing {
         self.parts.extend(other.parts);
     }
 
-    /// A line for each part, and one for all until now, of which some may have run at the same time.
+    /// One line per part, and one for all parts so far, some of which may have run at the same time.
     pub(super) fn table(&self) -> String {
         self.table_at(self.start.elapsed().as_secs_f64())
     }

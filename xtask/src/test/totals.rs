@@ -1,10 +1,10 @@
-//! The results of all tests, read from what the test programs, cargo's doc tests and pytest print.
+//! The results of all tests, read from the output of the test programs, cargo's doc tests and pytest.
 
 use std::collections::BTreeMap;
 
 /// Categories of skips that continuous integration accepts, because neither packages nor root would prevent them.
 const ACCEPTED: &[&str] = &["kernel", "processor", "toolchain", "disturbed"];
-/// How many of the slowest tests are listed.
+/// Number of the slowest tests that are listed.
 const SLOWEST: usize = 20;
 
 /// The results of all tests.
@@ -14,7 +14,7 @@ pub(super) struct TestTotals {
     pub(super) failed: Vec<String>,
     /// The reason, by the name of the test.
     pub(super) skipped: BTreeMap<String, String>,
-    /// Wall seconds of each test that tells them, and its name.
+    /// Wall seconds of each test that reports them, and its name.
     times: Vec<(f64, String)>,
     /// The test program that is running.
     binary: Option<String>,
@@ -50,7 +50,8 @@ impl TestTotals {
         }
     }
 
-    /// A line of pytest: in its summary the failed tests, at last the numbers, between `=`; before it the slowest tests.
+    /// A line of pytest: the failed tests in its summary, the numbers between `=` at the end, and the slowest tests before
+    /// it.
     pub(super) fn add_pytest(&mut self, line: &str) {
         let tokens: Vec<&str> = line.split_whitespace().collect();
         match tokens[..] {
@@ -65,7 +66,7 @@ impl TestTotals {
             return;
         }
         for pair in tokens.windows(2) {
-            // A skipped test makes a note, as one of cargo's, which counts as passed.
+            // A skipped test makes a note, as tests of cargo do; it counts as passed.
             if ["passed", "skipped"].contains(&pair[1].trim_end_matches(',')) {
                 self.passed += pair[0].parse::<u64>().unwrap_or(0);
             }
@@ -97,7 +98,7 @@ impl TestTotals {
         self.failed.extend(self.binary.take().map(|binary| format!("{binary}: ended without a result")));
     }
 
-    /// Adds the notes of the tests, a line each: `CATEGORY PROGRAM::TEST: REASON`. Their programs count such a test as
+    /// Adds the notes of the tests, one per line: `CATEGORY PROGRAM::TEST: REASON`. Their programs count such a test as
     /// passed.
     pub(super) fn skip(&mut self, skip_notes: &str) {
         let prior_count = self.skipped.len();

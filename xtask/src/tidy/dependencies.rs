@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and what a pure crate may take from outside.
+//! The allowed dependencies among the crates, and the outside crates that a pure crate may use.
 
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 use super::Source;
 use std::path::Path;
 
-/// No file may be longer, whatever the ratchet says.
+/// The maximum length of a file, whatever the ratchet allows.
 const MAX_FILE_LINES: usize = 800;
 /// A function with more lines counts as long.
 const MAX_FUNCTION_LINES: usize = 70;
@@ -25,7 +25,7 @@ struct Function {
     lines: usize,
 }
 
-/// Findings in all files of Rust and C. `update` first moves the stored marks down to where the tree is.
+/// Findings in all files of Rust and C. `update` first lowers the stored marks to the current values.
 pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Result<Vec<String>, String> {
     let stored = std::fs::read_to_string(root.join(RATCHET)).map_err(|error| format!("{RATCHET}: {error}"))?;
     let stored = parse_marks(&stored).ok_or_else(|| format!("{RATCHET}: cannot be read"))?;

@@ -1,4 +1,4 @@
-//! Checks that the files and headings exist that links in Markdown files name.
+//! Checks that links in Markdown files name existing files and headings.
 
 use super::Source;
 use std::path::{Component, Path, PathBuf};
@@ -33,7 +33,7 @@ fn problem(page: &Source, target: &str, pages: &[&Source], exists: &dyn Fn(&Path
     (!has_heading).then_some("the file has no such heading")
 }
 
-/// Takes `..` out of a path.
+/// Resolves `..` in a path.
 fn normalised(path: &Path) -> PathBuf {
     let mut normalised = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: checks of the rules for code and documents. Every finding names the file and the remedy.
+//! `cargo xtask tidy`: checks of the rules for code and documents. Every finding names the file and the fix.
 
 use crate::shell;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
     Err(format!("{} findings of `cargo xtask tidy`", findings.len()))
 }
 
-/// Folders that are not checked: what git does not track (see `.gitignore`), and git's own.
+/// Folders that are not checked: those that git does not track (see `.gitignore`), and git's own.
 const EXCLUDED: &[&str] = &[
     ".git",
     ".ipynb_checkpoints",
@@ -56,7 +56,7 @@ const EXCLUDED: &[&str] = &[
     "target",
 ];
 
-/// Every text file, in the order of their names; binary files are passed over.
+/// Every text file, in the order of their names; binary files are skipped.
 fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let mut folders = vec![root.to_owned()];
     let mut sources = Vec::new();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// that of the Python package's `numpy`.
 const LICENCES: &[&str] =
     &["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
-/// Crates of which dependencies need more than one version; `bitflags`, `kurbo` and `miniz_oxide` are svg2pdf's.
+/// Crates that dependencies need in more than one version; `bitflags`, `kurbo` and `miniz_oxide` are svg2pdf's.
 const ALLOWED_DUPLICATES: &[&str] = &[
     "bitflags",
     "cpufeatures",
@@ -35,9 +35,11 @@ pub(super) fn check(metadata: &Value) -> Vec<String> {
     let is_duplicate = |name: &str| versions.get(name).is_some_and(|count| *count > 1);
     let unlisted = versions.keys().filter(|name| is_duplicate(name) && !ALLOWED_DUPLICATES.contains(name));
     findings
-        .extend(unlisted.map(|name| format!("`{name}` is there in more than one version; agree on one, or list it")));
+        .extend(unlisted.map(|name| format!("`{name}` is used in more than one version; agree on one, or list it")));
     let stale = ALLOWED_DUPLICATES.iter().filter(|name| !is_duplicate(name));
-    findings.extend(stale.map(|name| format!("`{name}` is there once: take it out of xtask/src/tidy/packages.rs")));
+    findings.extend(
+        stale.map(|name| format!("`{name}` is used in one version only: take it out of xtask/src/tidy/packages.rs")),
+    );
     findings
 }
 
@@ -147,6 +149,6 @@ mod tests {
     fn a_second_version_that_is_not_listed_is_a_finding() {
         let package = json!({"name": "x", "license": "MIT", "source": REGISTRY_PREFIX});
         let findings = check(&json!({"packages": [package, package]}));
-        assert!(findings.iter().any(|finding| finding.contains("`x` is there in more than one version")));
+        assert!(findings.iter().any(|finding| finding.contains("`x` is used in more than one version")));
     }
 }

@@ -1,12 +1,12 @@
-//! Checks that each row of the tables of docs/explanation/security.md, who can do what, names what holds it: tests, or queries of
-//! the symbolic model.
+//! Checks that each row of the tables of docs/explanation/security.md, "Who can do what", names its evidence: tests, or
+//! queries of the symbolic model.
 
 use super::Source;
 
 const PAGE: &str = "docs/explanation/security.md";
 const HEADING: &str = "## Who can do what";
 
-/// Findings in the tables: rows whose last cell names nothing, and names of nothing.
+/// Findings in the tables: rows whose last cell has no name, and names that do not exist.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
         return vec![format!("{PAGE} is missing")];

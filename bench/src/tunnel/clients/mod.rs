@@ -1,10 +1,10 @@
-//! `bench tunnel clients`: what many idle clients cost a server.
+//! `bench tunnel clients`: the cost of many idle clients for a server.
 //!
 //! The server is the daemon in a namespace. Its clients are [`simulated`] ones in one process of the other namespace, each
-//! with a node, a UDP socket and an IP address of its own: they shake hands, answer probes and send their own.
+//! with a node, a UDP socket and an IP address of its own: they complete handshakes, answer probes and send their own.
 //!
-//! The server starts with one client that never comes, then a reload gives it all the others, which connect at once, and
-//! then one more. Memory is that of the process (PSS: shared pages count in part), CPU time that of its threads by the
+//! The server starts with one client that never connects. A reload adds all the others, which connect at once, and another
+//! one adds one more. Memory is that of the process (PSS: shared pages count in part), CPU time that of its threads by the
 //! scheduler's nanoseconds.
 
 pub(crate) mod simulated;
@@ -24,13 +24,14 @@ use std::time::{Duration, Instant};
 
 /// Time for which the idle clients' CPU time is measured: three of their probes.
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Time after the last client is up until memory and CPU time are measured: probes for the paths' MTU are over.
+/// Time from the last client coming up until memory and CPU time are measured: by then the probes for the paths' MTU are
+/// over.
 const SETTLE_TIME: Duration = Duration::from_secs(20);
-/// Time that the daemon has for its start, and to take over what it has read.
+/// Time limit for the daemon's start, and for applying a configuration.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// The server's device.
 const DEVICE: &str = "rwbc";
-/// The clients' outer addresses, which the client's host has all.
+/// The clients' outer addresses, all of which the client's host has.
 const OUTER_NETWORK: &str = "10.200.0.0/16";
 
 /// Measures a server with `options.clients` clients.
@@ -135,7 +136,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Writes a configuration with so many clients; returns the time that reloading it takes.
+    /// Writes a configuration with this many clients; returns the time that reloading it takes.
     fn reload(&self, programs: &Programs, clients: usize) -> Result<Duration, String> {
         bonding::write(&self.file, 0o600, &configuration(&self.private_key, clients))?;
         let start = Instant::now();
@@ -154,7 +155,7 @@ impl Server {
         Ok(Memory { rss_kb: number("Rss:")?, pss_kb: number("Pss:")? })
     }
 
-    /// CPU seconds of all its threads during a time.
+    /// CPU seconds of all its threads during an interval.
     fn cpu_s(&self, time: Duration) -> Result<f64, String> {
         let before = self.threads_s()?;
         std::thread::sleep(time);
@@ -199,7 +200,7 @@ fn configuration(private_key: &str, clients: usize) -> String {
 /// A process of simulated clients; killed when it is dropped.
 struct Group(Child);
 
-/// How long a group's clients took from the start of their process.
+/// Times that a group's clients took, from the start of their process.
 #[derive(Clone, Copy, Debug)]
 struct Connected {
     /// Until the last one had a session, ms.

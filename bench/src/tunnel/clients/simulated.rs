@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testnet::PATH_CONFIG;
 use units::Instant;
 
-/// The most clients: each has an address of a network of 65 536.
+/// Maximum number of clients: each has an address in a network of 65 536.
 pub(crate) const MAX_CLIENTS: usize = 60_000;
 /// Time that all clients have to come up.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// Handles the timers, and sends what is due.
+    /// Handles the timers, and sends the datagrams that are due.
     fn send(&mut self, now: Instant) {
         if self.node.deadline(now) <= now {
             self.node.on_timeout(now);
@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
 /// Runs all clients, whose paths open at once. Ends with an error if they do not come up.
 fn serve(clients: &mut [Client]) -> Result<(), String> {
     let start = std::time::Instant::now();
-    // Not at zero, where timers that never were would seem to be due.
+    // Not at zero, where timers that were never set would seem to be due.
     let now = || Instant(1_000_000_000 + start.elapsed().as_nanos() as u64);
     for client in clients.iter_mut() {
         client.node.set_path(now(), client.peer, 0, client.route.clone(), PATH_CONFIG);
@@ -173,7 +173,7 @@ fn serve(clients: &mut [Client]) -> Result<(), String> {
     }
 }
 
-/// Waits; returns the clients with datagrams or due timers.
+/// Waits for events. Returns the clients with datagrams or due timers.
 fn ready(clients: &[Client], now: Instant) -> Result<Vec<usize>, String> {
     let deadline = clients.iter().map(|client| client.deadline).min().unwrap_or(Instant::NEVER);
     let wait_ms = (deadline.since(now).as_nanos().div_ceil(1_000_000)).min(1000);

@@ -4,7 +4,7 @@ use super::Connection;
 use super::text::Family;
 use sock_diag::SocketInfo;
 
-/// Those of the first `limit` subflows: of MPTCP, then of TCP that uses a program.
+/// Metrics of the first `limit` subflows: those of MPTCP, then those of TCP that uses a program.
 pub(super) fn families(connections: &[Connection], limit: usize) -> [Family; 5] {
     let is_shown = |it: &&Connection| it.token.is_some() || kernel::program(it.algorithm()).is_some();
     let shown = connections.iter().filter(is_shown);
@@ -14,7 +14,7 @@ pub(super) fn families(connections: &[Connection], limit: usize) -> [Family; 5] 
         Family::gauge("ropewalk_kernel_subflow_rtt_seconds", "Smoothed round-trip time of this subflow."),
         Family::gauge("ropewalk_kernel_subflow_share_ratio", "Share of its connection's payload that it has carried."),
         Family::counter("ropewalk_kernel_subflow_acknowledged_bytes_total", "Payload that was acknowledged, bytes."),
-        Family::gauge("ropewalk_kernel_subflows_left_out", "Subflows beyond the limit of series for each subflow."),
+        Family::gauge("ropewalk_kernel_subflows_left_out", "Subflows beyond the limit of series per subflow."),
     ];
     for (connection, subflow) in all.iter().take(limit) {
         add(&mut families, connection, subflow);

@@ -1,7 +1,7 @@
 //! `ropewalk kernel metrics`: programs, connections and subflows of all network namespaces, for Prometheus.
 //!
-//! By default the number of series is bounded by that of congestion controls: values of many connections are their least,
-//! median and greatest. Series for each subflow are asked for, and bounded by a limit.
+//! By default the number of series is bounded by that of congestion controls: the values of many connections are summarised
+//! by minimum, median and maximum. Series per subflow are optional, and bounded by a limit.
 
 mod each;
 mod summary;
@@ -20,16 +20,16 @@ use text::Family;
 /// Linux `TCP_ESTABLISHED`.
 const ESTABLISHED: u8 = 1;
 
-/// What to print, and where.
+/// The arguments: what to print, and where.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Add series for each subflow of MPTCP, and of TCP that uses a program, labelled with its addresses
     #[arg(long)]
     per_connection: bool,
-    /// The most subflows that get series of their own; how many are left out is a metric
+    /// Maximum number of subflows with series of their own; a metric counts those left out
     #[arg(long, default_value_t = 1000, requires = "per_connection", value_name = "SUBFLOWS")]
     limit: usize,
-    /// Replace this file, whole, instead of printing: for node_exporter's textfile collector
+    /// Replace this file atomically instead of printing: for node_exporter's textfile collector
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 struct Connection<'a> {
     /// The number of its namespace.
     namespace: u64,
-    /// The local MPTCP token; none of plain TCP.
+    /// The local MPTCP token; none for plain TCP.
     token: Option<u32>,
     subflows: Vec<&'a SocketInfo>,
 }
@@ -54,7 +54,7 @@ impl Connection<'_> {
         if self.subflows.iter().all(|subflow| subflow.congestion == first) { first } else { "mixed" }
     }
 
-    /// The payload that its subflows were acknowledged, bytes.
+    /// The acknowledged payload of its subflows, bytes.
     fn acked_bytes(&self) -> u64 {
         self.subflows.iter().map(|subflow| subflow.info.bytes_acked).sum()
     }
@@ -131,7 +131,7 @@ fn namespaces<T>(visit: &Visit<T>) -> Family {
     family
 }
 
-/// Writes a file as a whole: a reader sees the earlier text or the new one.
+/// Writes a file as a whole: a reader sees either the earlier text or the new one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let (folder, name) = Folder::of_file(file)?;
     // The collector reads names that end in `.prom`.

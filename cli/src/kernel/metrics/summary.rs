@@ -50,7 +50,7 @@ fn values<'a>(values: impl Iterator<Item = (Group<'a>, f64)>) -> Values<'a> {
     groups
 }
 
-/// A sample for each group: how many values it has.
+/// One sample per group: its number of values.
 fn counts(mut family: Family, groups: &Values) -> Family {
     for ((protocol, algorithm), values) in groups {
         family.add(&[("protocol", protocol), ("algorithm", algorithm)], values.len() as f64);
@@ -58,7 +58,7 @@ fn counts(mut family: Family, groups: &Values) -> Family {
     family
 }
 
-/// Three samples for each group: its least, median and greatest value.
+/// Three samples per group: its minimum, median and maximum.
 fn spreads(mut family: Family, groups: Values) -> Family {
     for ((protocol, algorithm), mut values) in groups {
         values.sort_by(f64::total_cmp);
@@ -70,7 +70,7 @@ fn spreads(mut family: Family, groups: Values) -> Family {
     family
 }
 
-/// 0.5 where two subflows carry the same, 1 where one carries all; none before anything was acknowledged.
+/// 0.5 if two subflows carry the same amount, 1 if one carries everything; none before anything was acknowledged.
 fn largest_share(connection: &Connection) -> Option<f64> {
     let (subflows, total) = (&connection.subflows, connection.acked_bytes());
     let largest = subflows.iter().map(|subflow| subflow.info.bytes_acked).max()?;

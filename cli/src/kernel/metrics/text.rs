@@ -29,7 +29,7 @@ impl Family {
         let _ = writeln!(self.samples, "{}{labels} {value}", self.name);
     }
 
-    /// The family; nothing if it has no sample.
+    /// The text of the family; empty if it has no sample.
     pub(super) fn text(&self) -> String {
         let Self { name, kind, help, samples } = self;
         if samples.is_empty() {

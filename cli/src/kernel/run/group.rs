@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// How the names of groups begin; the process that made one follows.
+/// The prefix of the names of groups; the id of the process that made the group follows.
 const PREFIX: &str = "ropewalk-run-";
 
-/// Makes a group, and removes those that a keeper could not, because it was killed.
+/// Makes a group, and removes those that a killed keeper has left behind.
 pub(super) fn make() -> Result<PathBuf, Failure> {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let parent = own(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup")).ok_or_else(|| {
@@ -34,7 +34,7 @@ fn failure(group: &Path, error: &io::Error) -> Failure {
     Failure::Environment(format!("control group {}: {error}\n  help: {help}", group.display()))
 }
 
-/// The folder of this process's group, from `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)). Of a
+/// The folder of this process's group, from `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)). For a
 /// mount that does not show it, the group that is mounted.
 fn own(mounts: &str, groups: &str) -> Option<PathBuf> {
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
@@ -68,7 +68,7 @@ pub(super) fn remove(group: &Path) {
 /// Waits until no process is in the group or in one within it.
 ///
 /// # Errors
-/// The group is gone, or those of the system's calls.
+/// The group does not exist any more, or a system call fails.
 pub(super) fn wait_until_empty(group: &Path) -> io::Result<()> {
     let mut events = File::open(group.join("cgroup.events"))?;
     loop {

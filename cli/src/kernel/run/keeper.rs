@@ -10,20 +10,20 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 
-/// What it answers when all programs are attached, and when all but that for MPTCP are, which a kernel before 6.6 or one
-/// that forbids tracing refuses. Anything else is why they are not.
+/// Its answers if all programs are attached, and if all except the one for MPTCP are, which a kernel before 6.6 or one that
+/// forbids tracing refuses. Any other answer is the reason of a failure.
 const READY: &str = "ready";
 const READY_BUT_MPTCP: &str = "ready, but MPTCP";
 
-/// A keeper that runs.
+/// A running keeper.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    /// Whether it could attach what was asked for.
+    /// Whether it could attach the programs that were asked for.
     pub(super) has_mptcp: bool,
     _stdin: ChildStdin,
 }
 
-/// Starts the keeper of a group, with this program. When the value that is returned is dropped, or this process becomes
+/// Starts the keeper of a group, as a process of this program. Once the returned value is dropped, or this process becomes
 /// another program, the keeper ends as soon as the group is empty.
 pub(super) fn start(group: &Path, name: &str, mptcp: bool) -> Result<Keeper, Failure> {
     let mut command = again("keep-group");
@@ -41,7 +41,7 @@ pub(super) fn start(group: &Path, name: &str, mptcp: bool) -> Result<Keeper, Fai
     Err(Failure::Environment(answer.trim().to_owned()))
 }
 
-/// This program again, with a verb of `ropewalk kernel`.
+/// This program again, with a command of `ropewalk kernel`.
 fn again(verb: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(std::env::args_os().next().unwrap_or_default());
@@ -52,15 +52,15 @@ fn again(verb: &str) -> Command {
     command
 }
 
-/// The keeper. The first process only starts the second, which thereby is no child of the program that is run, and would be
-/// waited for by it.
+/// The keeper. The first process only starts the second. So the second is not a child of the program that is run, which
+/// would otherwise wait for it.
 pub(in crate::kernel) fn keep(folder: &Path, name: &str, mptcp: bool, second: bool) -> Result<(), Failure> {
     if !second {
         let mut command = again("keep-group");
         command.arg(folder).arg(name).arg("--second").args(mptcp.then_some("--mptcp")).current_dir("/");
         return command.spawn().map(drop).map_err(|error| Failure::Environment(error.to_string()));
     }
-    // It ends with the group, and not by a signal to the caller's terminal or unit.
+    // It ends with the group, not by a signal to the caller's terminal or unit.
     let _ = setsid();
     let _ = SigSet::all().thread_block();
     let attach = |mptcp| kernel::attach(folder, find(name)?.kernel_name, mptcp).map_err(Failure::from);
@@ -73,7 +73,7 @@ pub(in crate::kernel) fn keep(folder: &Path, name: &str, mptcp: bool, second: bo
         Err(error) => return output::print(&format!("{error}\n")),
     };
     output::print(&format!("{answer}\n"))?;
-    // Until the caller has moved into the group, or has ended.
+    // Waits until the caller has moved into the group, or has ended.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     let _ = group::wait_until_empty(folder);
     drop(attached);

@@ -1,9 +1,9 @@
-//! `ropewalk kernel run`: one program and its children with a congestion control, and MPTCP if asked, that they do not ask
-//! for.
+//! `ropewalk kernel run`: gives one program and its children a congestion control, and MPTCP if asked, without any change to
+//! them.
 //!
 //! This process moves into a control group of its own, to which eBPF programs are attached, and becomes the program: exit
-//! code, signals and terminal are the program's. A keeper, which is nobody's child, holds the eBPF programs until the last
-//! process of the group has ended, however it ends, and removes the group.
+//! code, signals and terminal are those of the program. A keeper, which is not a child of the program, holds the eBPF
+//! programs until the last process of the group has ended for whatever reason, and removes the group.
 
 mod group;
 mod keeper;
@@ -19,15 +19,15 @@ use std::process::Command;
 
 pub(super) use keeper::keep;
 
-/// The program that lets dynamically linked ones have MPTCP, by a library that is loaded before theirs.
+/// The program that gives MPTCP to dynamically linked programs, by a preloaded library.
 const MPTCPIZE: &str = "mptcpize";
 
-/// What to run, and how.
+/// The arguments: what to run, and how.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// The congestion control, as the verb `list` prints it; it is loaded if it is not yet
+    /// The congestion control, as the command `list` prints it; it is loaded if necessary
     name: String,
-    /// Give MPTCP to sockets that ask for TCP: by eBPF from Linux 6.6 on, else by mptcpize, if that is there
+    /// Give MPTCP to sockets that ask for TCP: by eBPF from Linux 6.6 on, otherwise by mptcpize if it is installed
     #[arg(long)]
     mptcp: bool,
     /// Run as this user; without it, as the user who called sudo, doas or pkexec
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     command: Vec<OsString>,
 }
 
-/// Becomes the program. What it returns is why it could not.
+/// Becomes the program. Returns only with the reason why it could not.
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let (program, user) = (find(&options.name)?, user::find(options.user.as_deref())?);
     load(program)?;
@@ -56,15 +56,15 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     Err(Failure::Environment(format!("{}: {error}", name.to_string_lossy())))
 }
 
-/// The command, started by mptcpize, which gives MPTCP to what is linked dynamically.
+/// The command, started by mptcpize, which gives MPTCP to dynamically linked programs.
 fn with_mptcpize(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|folder| folder.join(MPTCPIZE).is_file()) {
         let help =
-            "Linux 6.6 or later that allows tracing; or, for what is linked dynamically: apt-get install mptcpize";
+            "Linux 6.6 or later that allows tracing; or, for dynamically linked programs: apt-get install mptcpize";
         return Err(Failure::Environment(format!("this kernel does not replace TCP by MPTCP\n  help: {help}")));
     }
-    output::warn("this kernel does not replace TCP by MPTCP: mptcpize does it, not for what is linked statically");
+    output::warn("this kernel does not replace TCP by MPTCP: mptcpize does it, except for statically linked programs");
     Ok([MPTCPIZE, "run"].map(OsString::from).into_iter().chain(command.iter().cloned()).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The user as whom the program runs.
+//! The user that runs the program.
 
 use crate::Failure;
 use nix::unistd::{Uid, User, geteuid, initgroups, setgid, setuid};
@@ -21,7 +21,7 @@ pub(super) fn find(wanted: Option<&str>) -> Result<Option<User>, Failure> {
     }
 }
 
-/// Makes this process the user's, with the user's groups, and the command's environment what login sets.
+/// Switches this process to the user and the user's groups, and gives the command the environment that login sets.
 pub(super) fn become_user(user: &User, command: &mut Command) -> Result<(), Failure> {
     let name = CString::new(user.name.as_str()).unwrap_or_default();
     initgroups(&name, user.gid)

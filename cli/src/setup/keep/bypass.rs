@@ -1,4 +1,5 @@
-//! Routes of what does not use the tunnel: a table with the default routes of the uplinks, and rules that lead to it.
+//! Routes for traffic that does not use the tunnel: a table with the default routes of the uplinks, and rules that lead to
+//! it.
 
 use super::super::host;
 use super::super::promises::{self, Bypass, Protocol};
@@ -6,9 +7,9 @@ use super::examine::{Fault, FaultKind, Wanted, start_command};
 use ipnet::IpNet;
 use std::fmt::Write as _;
 
-/// What a captive portal wants: names and web pages.
+/// The ports that a captive portal needs: DNS and web pages.
 pub(super) const PORTAL: [(Protocol, u16); 3] = [(Protocol::Tcp, 80), (Protocol::Tcp, 443), (Protocol::Udp, 53)];
-/// The first of the numbers of tables that the daemon takes for copies (`policy_routing`).
+/// The first of the table numbers that the daemon uses for copies (`policy_routing`).
 const FIRST_TABLE: u32 = 0x5200_0000;
 /// The first priority: before the daemon's rules and the main table.
 const FIRST_PRIORITY: u32 = 31_000;
@@ -37,13 +38,13 @@ fn family(is_ipv4: bool) -> &'static str {
     if is_ipv4 { "-4" } else { "-6" }
 }
 
-/// The default routes of the uplinks as `ip` shows and takes them.
+/// The default routes of the uplinks as `ip` shows and accepts them.
 fn default_routes(wanted: &Wanted, is_ipv4: bool) -> Vec<String> {
     let text = host::output(&["ip", family(is_ipv4), "route", "show", "default"]).unwrap_or_default();
     let own = format!("dev {}", wanted.interface);
     let is_usable = |line: &&str| line.starts_with("default ") && !line.contains(&own) && !line.contains("linkdown");
     let lines = text.lines().map(str::trim).filter(is_usable);
-    // What `ip` shows of a learned route and does not take.
+    // Words that `ip` shows for a learned route and does not accept.
     let clean = |line: &str| {
         let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
         let end = words.iter().position(|word| ["expires", "error", "hoplimit"].contains(word)).unwrap_or(words.len());
@@ -89,7 +90,7 @@ pub(super) fn around(wanted: &Wanted) -> Vec<Fault> {
     let text = [routes("-4"), routes("-6")].concat();
     let own = format!(" dev {} ", wanted.interface);
     let network = |line: &str| promises::network(line.split_whitespace().next()?).ok();
-    // Their metric is the least.
+    // Their metric is the smallest.
     let own: Vec<IpNet> = text.lines().filter(|line| line.contains(&own)).filter_map(network).collect();
     let is_known = |network: IpNet, device: &str| {
         let is_bypassed = |bypass: &Bypass| matches!(bypass, Bypass::Network(own) if own.contains(&network));
@@ -117,7 +118,7 @@ pub(super) fn around(wanted: &Wanted) -> Vec<Fault> {
     if wanted.takes_all { text.lines().filter_map(fault).collect() } else { Vec::new() }
 }
 
-/// Makes rules and routes new.
+/// Replaces all rules and routes.
 pub(super) fn apply(wanted: &Wanted) -> Result<(), String> {
     remove(&wanted.interface);
     wanted.open_portal()?;
@@ -132,7 +133,8 @@ pub(super) fn apply(wanted: &Wanted) -> Result<(), String> {
             let _ = writeln!(batch, "route add {route} table {table}");
         }
         for selector in selectors {
-            // Networks that this host knows better than by a default route come first, but for the tunnel's two halves.
+            // Networks to which this host has a route other than a default route come first, except the tunnel's two halves
+            // of the default route.
             let _ = writeln!(batch, "rule add pref {priority} {selector} lookup main suppress_prefixlength 1");
             let _ = writeln!(batch, "rule add pref {} {selector} lookup {table}", priority + 1);
         }
@@ -141,7 +143,7 @@ pub(super) fn apply(wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes them; those that are not there are no error.
+/// Removes them; missing ones are not an error.
 pub(super) fn remove(interface: &str) {
     let (table, priority) = numbers(interface);
     for is_ipv4 in [true, false] {

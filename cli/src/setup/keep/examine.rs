@@ -1,4 +1,4 @@
-//! What of a set-up's promises does not hold on this host.
+//! Finds the promises of a set-up that this host does not meet.
 
 use super::super::access::user_ids;
 use super::super::host;
@@ -15,22 +15,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The time in which a running keeper puts things back.
+/// The time in which a running keeper restores things.
 const MENDING_TIME: Duration = Duration::from_secs(5);
 
-/// Something that does not hold.
+/// A promise that does not hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(super) kind: FaultKind,
-    /// Whether it is so at a start or after a change of the promises: nobody need be told.
+    /// Whether this is normal at a start or after a change of the promises, so that it is not reported.
     pub(super) is_expected: bool,
-    /// What it is, and what it means.
+    /// The fault and its consequence.
     pub(crate) text: String,
-    /// What mends it.
+    /// The fix.
     pub(crate) remedy: String,
 }
 
-/// What has to be put back.
+/// The thing that has to be restored.
 #[derive(Clone, Debug)]
 pub(super) enum FaultKind {
     /// The tunnel's own tables.
@@ -48,11 +48,11 @@ pub(super) enum FaultKind {
     Names,
     /// The tunnel's resolvers are in use without the tunnel.
     NamesRestore,
-    /// Nobody puts anything back, or this cannot be.
+    /// Nothing restores it, or it cannot be restored.
     Keeper,
 }
 
-/// What is to hold.
+/// The state that should hold.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) interface: String,
@@ -63,7 +63,7 @@ pub(super) struct Wanted {
     pub(super) tables: Tables,
 }
 
-/// A table as it was loaded: its text, and what nft shows of it since.
+/// A table as it was loaded: its text, and the listing of nft since then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Loaded {
     text: String,
@@ -71,7 +71,7 @@ struct Loaded {
 }
 
 impl Wanted {
-    /// What the record and the configuration of a tunnel want; `None` if that is nothing.
+    /// The state that the record and the configuration of a tunnel ask for; `None` if they ask for nothing.
     pub(super) fn read(interface: &str) -> Result<Option<Self>, String> {
         let record = Record::read(interface)?;
         let promises = record.as_ref().map(|record| record.promises.clone());
@@ -107,12 +107,12 @@ impl Wanted {
         Ok(Some(Self { interface: interface.to_owned(), promises, takes_all, surroundings, tables }))
     }
 
-    /// Whether the tunnel's device is there.
+    /// Whether the tunnel's device exists.
     pub(super) fn has_device(&self) -> bool {
         nix::net::if_::if_nametoindex(self.interface.as_str()).is_ok()
     }
 
-    /// Loads the tables, and removes one that is not wanted any more.
+    /// Loads the tables, and removes a table that is no longer wanted.
     pub(super) fn load_tables(&self) -> Result<(), String> {
         let mut text = String::new();
         for name in loaded(&self.interface).keys() {
@@ -143,7 +143,7 @@ impl Wanted {
         end.checked_sub(daemon::config::unix_time()).filter(|left| *left > 0 && self.surroundings.is_exclusive)
     }
 
-    /// Lets names and web pages out for as long as the portal is open.
+    /// Lets DNS and web pages out for as long as the portal is open.
     pub(super) fn open_portal(&self) -> Result<(), String> {
         let Some(left) = self.portal_s() else { return Ok(()) };
         let elements: Vec<_> = bypass::PORTAL.iter().map(|(_, port)| format!("{port} timeout {left}s")).collect();
@@ -154,14 +154,14 @@ impl Wanted {
     }
 }
 
-/// Whether a trial has given the running daemon the networks that its file does not have.
+/// Whether a trial has given the running daemon networks that its file does not have.
 fn is_on_trial(record: &Record) -> bool {
     let is_running = record.trial.as_ref().is_some_and(|trial| trial.process != 0);
     let routes = || host::output(&["ip", "-4", "route", "show", "dev", &record.interface]).unwrap_or_default();
     is_running && routes().lines().any(|line| line.starts_with("0.0.0.0/1") || line.starts_with("default"))
 }
 
-/// The networks of this host's devices, but for the tunnel's and those of a server's uplinks.
+/// The networks of this host's devices, without the tunnel's and those of a server's uplinks.
 fn networks(interface: &str, promises: &Promises) -> Vec<IpNet> {
     let Some(server) = &promises.server else { return Vec::new() };
     let is_other = |device: &String| device != interface && !server.uplinks.contains(device);
@@ -175,7 +175,7 @@ fn networks(interface: &str, promises: &Promises) -> Vec<IpNet> {
     networks
 }
 
-/// What was loaded, by table.
+/// The loaded tables, by name.
 fn loaded(interface: &str) -> BTreeMap<String, Loaded> {
     let text = fs::read_to_string(run_file(interface, "tables")).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
@@ -186,7 +186,7 @@ fn shown(table: &str) -> Option<String> {
     host::output(&["nft", "-s", "-t", "list", "table", "inet", table])
 }
 
-/// What is looked at, in this order: until the tables are loaded packets can leave outside an exclusive tunnel.
+/// The checks, in this order: until the tables are loaded, packets can leave outside an exclusive tunnel.
 const LOOKS: [fn(&Wanted) -> Vec<Fault>; 5] = [
     |wanted| tables(wanted).into_iter().collect(),
     |wanted| wanted.promises.sysctls.iter().filter_map(sysctl).collect(),
@@ -195,12 +195,12 @@ const LOOKS: [fn(&Wanted) -> Vec<Fault>; 5] = [
     |wanted| names::fault(wanted).into_iter().collect(),
 ];
 
-/// What does not hold now. Each look is made when the faults before it are taken.
+/// The faults that exist now. Each check is made after the previous faults have been consumed.
 pub(super) fn faults(wanted: &Wanted) -> impl Iterator<Item = Fault> {
     LOOKS.into_iter().flat_map(|look| look(wanted))
 }
 
-/// What does not hold, for people: what a running keeper puts back meanwhile is no fault.
+/// The faults to report: a fault that a running keeper fixes in the meantime does not count.
 pub(crate) fn examine(interface: &str) -> Result<Vec<Fault>, String> {
     let Some(wanted) = Wanted::read(interface)? else { return Ok(Vec::new()) };
     if Record::read(interface)?.is_some_and(|record| !record.is_kept()) {
@@ -226,7 +226,7 @@ fn keeper_fault(interface: &str) -> Fault {
         kind: FaultKind::Keeper,
         is_expected: false,
         text: format!(
-            "`ropewalk setup keep {interface}` does not run: nobody puts back what this host loses for the tunnel"
+            "`ropewalk setup keep {interface}` does not run: nothing restores settings for the tunnel that this host loses"
         ),
         remedy: start_command(interface),
     }
@@ -243,7 +243,7 @@ pub(super) fn start_command(interface: &str) -> String {
     }
 }
 
-/// Of a set-up of 0.1.0, which has no promises that anybody could keep.
+/// For a set-up of version 0.1.0, which recorded no promises to keep.
 fn early_fault(interface: &str) -> Fault {
     Fault {
         kind: FaultKind::Keeper,
@@ -253,9 +253,11 @@ fn early_fault(interface: &str) -> Fault {
     }
 }
 
-/// What such a set-up lacks.
+/// The fault of such a set-up.
 pub(in super::super) fn early_text(interface: &str) -> String {
-    format!("{interface} was set up by an earlier version, whose firewall rules and resolvers nobody puts back")
+    format!(
+        "{interface} was set up by an earlier version, whose firewall rules and resolvers are not restored when they are lost"
+    )
 }
 
 fn sysctl((key, value): &(String, String)) -> Option<Fault> {
@@ -263,15 +265,13 @@ fn sysctl((key, value): &(String, String)) -> Option<Fault> {
     (now != *value).then(|| Fault {
         kind: FaultKind::Sysctl { key: key.clone(), value: value.clone() },
         is_expected: false,
-        text: format!(
-            "{key} is {now}, and the set-up made it {value}: without it nothing is forwarded as it should be"
-        ),
+        text: format!("{key} is {now}, but the set-up made it {value}: packets are not forwarded as they should be"),
         remedy: format!("`sysctl -w {key}={value}`"),
     })
 }
 
 fn tables(wanted: &Wanted) -> Option<Fault> {
-    let remedy = format!("{} puts it back, or its log says why it cannot", start_command(&wanted.interface));
+    let remedy = format!("{} restores it, or its log says why it cannot", start_command(&wanted.interface));
     let loaded = loaded(&wanted.interface);
     if wanted.tables.tables.is_empty() && loaded.is_empty() {
         return None;
@@ -282,10 +282,10 @@ fn tables(wanted: &Wanted) -> Option<Fault> {
     let fault =
         |text: String, is_expected| Some(Fault { kind: FaultKind::Tables, is_expected, text, remedy: remedy.clone() });
     if host::program("nft").is_none() {
-        return fault("nft is not installed, which translates, forwards and blocks".into(), false);
+        return fault("nft, which translates, forwards and blocks, is not installed".into(), false);
     }
     let lost = loaded.iter().find_map(|(name, loaded)| match shown(name) {
-        None => Some(format!("the nftables table {name} is gone (something flushed the ruleset)")),
+        None => Some(format!("the nftables table {name} is missing (something flushed the ruleset)")),
         Some(now) if now != loaded.shown => Some(format!("the nftables table {name} was changed")),
         Some(_) => None,
     });
@@ -296,7 +296,7 @@ fn tables(wanted: &Wanted) -> Option<Fault> {
     }
 }
 
-/// What the tables are for.
+/// The purpose of the tables.
 fn purpose(wanted: &Wanted) -> &'static str {
     match (&wanted.promises.server, wanted.surroundings.is_exclusive) {
         (Some(_), _) => "without it clients have no Internet",
@@ -305,7 +305,7 @@ fn purpose(wanted: &Wanted) -> &'static str {
     }
 }
 
-/// Chains of others that drop by default, and do not let the tunnel through.
+/// Chains of other programs that drop by default, and do not accept the tunnel's traffic.
 fn others_chains(wanted: &Wanted) -> Vec<Fault> {
     let Some(text) = host::output(&["nft", "-j", "-t", "list", "ruleset"]) else { return Vec::new() };
     let ruleset: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -341,7 +341,7 @@ fn others_chains(wanted: &Wanted) -> Vec<Fault> {
     faults
 }
 
-/// Whether a rule drops or refuses whatever comes to it.
+/// Whether a rule drops or refuses every packet that reaches it.
 fn drops_all(rule: &Value) -> bool {
     let is_drop = |expression: &Value| {
         expression.get("drop").is_some() || expression.get("reject").is_some() || expression["xt"]["name"] == "REJECT"

@@ -1,8 +1,8 @@
-//! `setup keep NAME`: holds what the set-up promised of this host, as root, whether or not the daemon runs.
+//! `setup keep NAME`: keeps the promises of the set-up on this host, as root, whether or not the daemon runs.
 //!
-//! It looks at the host as it is now, puts back what is missing, and tells of it. It looks again when nftables, a device,
-//! an address, a route, a rule or a forwarding setting changes (netlink), when it is asked to, and every few seconds for
-//! what nobody tells of. `examine` finds what is missing, which `check --live` shows too.
+//! It examines the host, restores settings that are missing, and reports them. It examines the host again when nftables, a
+//! device, an address, a route, a rule or a forwarding setting changes (netlink), when it is asked to, and every few seconds
+//! for changes that cause no event. `examine` finds the missing settings, which `check --live` shows too.
 
 mod bypass;
 mod examine;
@@ -29,13 +29,13 @@ pub(crate) use examine::{Fault, examine};
 use examine::{FaultKind, Wanted};
 use watch::{Wake, Watch};
 
-/// The folder of sockets and of what was loaded: root's alone.
+/// The folder of sockets and of loaded tables, which only root may use.
 pub(super) const RUN: &str = "/run/ropewalk-setup";
 /// The time for an answer of a running keeper.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The same fault is reported again after this time.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
-/// Asks a keeper to look now.
+/// Asks a keeper to examine the host now.
 const LOOK: u8 = b'l';
 /// Asks a keeper to end.
 const END: u8 = b'e';
@@ -45,7 +45,7 @@ fn run_file(interface: &str, extension: &str) -> PathBuf {
     PathBuf::from(RUN).join(format!("{interface}.{extension}"))
 }
 
-/// Keeps until a request to end comes.
+/// Runs until a request to end arrives.
 pub(super) fn run(interface: &str) -> Result<(), Failure> {
     let listener = listen(interface).map_err(|error| Failure::Environment(format!("{RUN}: {error}")))?;
     let mut watch = Watch::new(&listener).map_err(|error| Failure::Environment(format!("netlink: {error}")))?;
@@ -74,12 +74,12 @@ pub(super) fn run(interface: &str) -> Result<(), Failure> {
     }
 }
 
-/// The keeper's socket, in the place of one that nobody listens on any more.
+/// The keeper's socket, replacing one on which no process listens any more.
 fn listen(interface: &str) -> io::Result<UnixListener> {
     make_folder()?;
     let path = run_file(interface, "keep");
     if UnixStream::connect(&path).is_ok() {
-        return Err(io::Error::other(format!("{interface} is kept already, by another process")));
+        return Err(io::Error::other(format!("another process already keeps {interface}")));
     }
     let _ = fs::remove_file(&path);
     UnixListener::bind(path)
@@ -92,7 +92,7 @@ fn make_folder() -> io::Result<()> {
     }
 }
 
-/// Tells systemd that the first look is over (sd_notify(3)).
+/// Tells systemd that the first examination is over (sd_notify(3)).
 fn notify_ready() -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let socket = std::os::unix::net::UnixDatagram::unbound()?;
@@ -107,7 +107,7 @@ fn notify_ready() -> io::Result<()> {
     socket.send_to_addr(b"READY=1", &address).map(drop)
 }
 
-/// Asks a running keeper; whether there is one and it has done so.
+/// Asks a running keeper. Returns whether there is one and it has complied.
 fn ask(interface: &str, word: u8) -> bool {
     let exchange = || -> io::Result<()> {
         let mut stream = UnixStream::connect(run_file(interface, "keep"))?;
@@ -123,7 +123,7 @@ pub(crate) fn is_running(interface: &str) -> bool {
     UnixStream::connect(run_file(interface, "keep")).is_ok()
 }
 
-/// Has the host looked at now: by the keeper, or here if none runs.
+/// Has the host examined now: by the keeper, or in this process if none runs.
 pub(super) fn look(interface: &str) {
     if !ask(interface, LOOK) {
         Keeper::new(interface).look();
@@ -135,7 +135,7 @@ pub(super) fn end(interface: &str) {
     ask(interface, END);
 }
 
-/// Takes back all that was put in place, but for kernel settings.
+/// Removes everything that was put in place, except kernel settings.
 pub(super) fn release(interface: &str) -> Result<(), String> {
     names::restore(interface)?;
     bypass::remove(interface);
@@ -160,8 +160,8 @@ pub(super) fn comment(interface: &str) -> String {
     format!("ropewalk-{interface}")
 }
 
-/// Opens an exclusive tunnel for a captive portal: names and web pages of the uplinks, for some minutes. The kernel closes
-/// it again.
+/// Opens an exclusive tunnel for a captive portal: it lets DNS and web pages use the uplinks for some minutes. The kernel
+/// then closes it.
 pub(crate) fn portal(interface: &str, minutes: u32) -> Result<(), Failure> {
     let failure = |error: String| Failure::Environment(error);
     if !nix::unistd::geteuid().is_root() {
@@ -169,21 +169,21 @@ pub(crate) fn portal(interface: &str, minutes: u32) -> Result<(), Failure> {
     }
     let wanted = Wanted::read(interface).map_err(failure)?;
     if !wanted.is_some_and(|wanted| wanted.surroundings.is_exclusive) {
-        return Err(failure(format!("{interface} is not exclusive: nothing keeps you from a portal")));
+        return Err(failure(format!("{interface} is not exclusive: it does not block the portal")));
     }
     make_folder().map_err(|error| failure(error.to_string()))?;
     let end = daemon::config::unix_time() + u64::from(minutes) * 60;
     fs::write(run_file(interface, "portal"), end.to_string()).map_err(|error| failure(error.to_string()))?;
     look(interface);
     output::print(&format!(
-        "for {minutes} min, names and web pages are asked by the uplinks, outside the tunnel: log in at the portal now\n"
+        "for {minutes} min, DNS and web pages use the uplinks, outside the tunnel: log in at the portal now\n"
     ))
 }
 
-/// Puts back what is missing.
+/// Restores missing settings.
 struct Keeper {
     interface: String,
-    /// When a fault was told of last, by its text.
+    /// The time of the latest report of each fault, by its text.
     told: BTreeMap<String, Instant>,
 }
 
@@ -204,14 +204,14 @@ impl Keeper {
                 Ok(()) if fault.is_expected => {}
                 Ok(()) => self.tell(EventLevel::Warn, &format!("{}; put back", fault.text), None),
                 Err(error) => {
-                    let text = format!("{}; it cannot be put back: {error}", fault.text);
+                    let text = format!("{}; it cannot be restored: {error}", fault.text);
                     self.tell(EventLevel::Error, &text, Some(&fault.remedy));
                 }
             }
         }
     }
 
-    /// Tells the log and the daemon's events, the same once a minute at most.
+    /// Reports a fault to the log and to the daemon's events, each at most once a minute.
     fn tell(&mut self, level: EventLevel, text: &str, remedy: Option<&str>) {
         if self.told.get(text).is_some_and(|last| last.elapsed() < TELL_INTERVAL) {
             return;
@@ -221,17 +221,17 @@ impl Keeper {
         output::warn(text);
         let event = HostEvent { level, message: text.to_owned(), remedy: remedy.map(str::to_owned) };
         let body = serde_json::to_string(&event).unwrap_or_default();
-        // Without a daemon the log has it.
+        // Without a daemon the log has the report.
         let _ = Client::new(&runtime_directory(), &self.interface).request("POST", "/v1/events", &body);
     }
 }
 
-/// Puts one thing back.
+/// Restores one setting.
 fn mend(wanted: &Wanted, fault: &Fault) -> Result<(), String> {
     match &fault.kind {
         FaultKind::Tables => wanted.load_tables(),
         FaultKind::Rules { place, rules } => {
-            // What is left of them goes first, so that none is there twice.
+            // Remaining rules are removed first, so that none exists twice.
             examine::delete_rules_of(place, &comment(&wanted.interface))?;
             rules.iter().try_for_each(|rule| {
                 let comment = comment(&wanted.interface);

@@ -1,4 +1,4 @@
-//! The tunnel's resolvers in the place of the uplinks': by systemd-resolved, resolvconf, or `/etc/resolv.conf` itself.
+//! Replaces the uplinks' resolvers by the tunnel's: through systemd-resolved, resolvconf, or `/etc/resolv.conf` itself.
 
 use super::super::host;
 use super::examine::{Fault, FaultKind, Wanted, start_command};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// The file of the C library's resolver (resolv.conf(5)).
 const FILE: &str = "/etc/resolv.conf";
-/// The address at which systemd-resolved is asked.
+/// The address of systemd-resolved's stub resolver.
 const STUB: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 53));
-/// The most resolvers of it that the C library asks (`MAXNS`).
+/// The maximum number of resolvers that the C library uses (`MAXNS`).
 const MAX_RESOLVERS: usize = 3;
 
-/// What manages this host's resolvers.
+/// The manager of this host's resolvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manager {
     Resolved,
@@ -49,13 +49,13 @@ fn uses_resolved() -> bool {
     (resolvers(&text).contains(&STUB) || is_asked()) && host::output(&["resolvectl", "status"]).is_some()
 }
 
-/// Whether there is a resolvconf of its own: systemd-resolved brings a link of that name to its own program.
+/// Whether there is a separate resolvconf: systemd-resolved installs a link of that name to its own program.
 fn has_resolvconf() -> bool {
     let program = host::program("resolvconf").and_then(|path| fs::canonicalize(path).ok());
     program.is_some_and(|path| path.file_name().is_none_or(|name| name != "resolvectl"))
 }
 
-/// The earlier file, while there is one of the tunnel.
+/// The name of the earlier file, while the tunnel's file is in place.
 fn backup(interface: &str) -> PathBuf {
     PathBuf::from(format!("{FILE}.before-{interface}"))
 }
@@ -68,7 +68,8 @@ fn is_own(text: &str, interface: &str) -> bool {
     text.lines().next() == Some(&header(interface))
 }
 
-/// Notes that a manager was given the tunnel's resolvers. It forgets them at a restart of this host, as the managers do.
+/// Notes that a manager was given the tunnel's resolvers. The note is lost at a restart of this host, as are the managers'
+/// settings.
 fn note_file(interface: &str) -> PathBuf {
     run_file(interface, "resolvers")
 }
@@ -77,7 +78,7 @@ fn is_wanted(wanted: &Wanted) -> bool {
     wanted.takes_all && !wanted.promises.client.dns.is_empty() && wanted.has_device()
 }
 
-/// Whether the resolvers are others than they should be.
+/// Whether the resolvers differ from the wanted ones.
 pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
     let interface = &wanted.interface;
     let text = fs::read_to_string(FILE).unwrap_or_default();
@@ -89,11 +90,11 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
     };
     if !is_wanted(wanted) {
         let is_left = is_own(&text, interface) || note_file(interface).exists();
-        return is_left.then(|| fault(FaultKind::NamesRestore, "the tunnel's resolvers are left over"));
+        return is_left.then(|| fault(FaultKind::NamesRestore, "the tunnel's resolvers are still set"));
     }
     let servers = &wanted.promises.client.dns;
     let is_right = match manager() {
-        // While it restarts, nobody can tell it anything.
+        // While it restarts, it cannot be configured.
         Manager::Resolved => resolved_has("dns", interface).is_none_or(|words| {
             servers.iter().all(|server| words.contains(&server.to_string()))
                 && resolved_has("domain", interface).is_none_or(|words| words.contains(&"~.".to_owned()))
@@ -103,13 +104,13 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
     };
     let asked: Vec<_> = resolvers(&text).iter().map(ToString::to_string).collect();
     let problem = format!(
-        "names are asked at {}, outside the tunnel, and not if that uplink fails",
+        "names are resolved at {}, outside the tunnel, and not at all if that uplink fails",
         if asked.is_empty() { "no resolver".into() } else { asked.join(", ") }
     );
     (!is_right).then(|| fault(FaultKind::Names, &problem))
 }
 
-/// The resolvers or the domains that systemd-resolved has of a device; `None` if it does not answer.
+/// The resolvers or the domains that systemd-resolved has for a device; `None` if it does not answer.
 fn resolved_has(what: &str, interface: &str) -> Option<Vec<String>> {
     let text = host::output(&["resolvectl", what, interface])?;
     Some(text.split_whitespace().map(str::to_owned).collect())
@@ -150,8 +151,8 @@ fn resolvconf_name(interface: &str) -> String {
     if has_order { format!("tun.{interface}") } else { interface.to_owned() }
 }
 
-/// Writes the file, and keeps the earlier one. Its resolvers follow the tunnel's, and then the uplinks' routers: the daemon's
-/// own look-ups need them while the tunnel is down.
+/// Writes the file, and keeps the earlier one. Its resolvers follow the tunnel's, and then the uplinks' routers: the
+/// daemon's own lookups need them while the tunnel is down.
 fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     let backup = backup(&wanted.interface);
     let earlier = fs::read_to_string(FILE);
@@ -166,7 +167,7 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     let mut text = format!("{}\n", header(&wanted.interface));
     let earlier_resolvers = resolvers(&earlier).into_iter().map(|address| address.to_string());
     let mut all: Vec<String> = servers.to_vec();
-    // The first uplink's may be gone with it: most routers are resolvers too.
+    // The first uplink's resolvers may be gone with it: most routers are resolvers too.
     let routers = private_gateways().unwrap_or_default().into_iter().map(|address| address.to_string());
     for address in earlier_resolvers.chain(routers) {
         if !all.contains(&address) {
@@ -182,14 +183,14 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     let new = format!("{FILE}.ropewalk-new");
     let _ = fs::remove_file(&new);
     let mut file = File::create_new(&new)?;
-    // All users read it, whatever the umask of whoever started this.
+    // All users read it, whatever the umask of the caller.
     file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     fs::rename(new, FILE)
 }
 
-/// A second name for the file, or for the symbolic link that it is. The file keeps its own until the new one takes that over: a program
-/// that looks up a name at that moment finds one of them.
+/// A second name for the file, or for the symbolic link that it is. The file keeps its own name until the new file takes it
+/// over, so a program that looks up a name at that moment finds one of them.
 fn link(backup: &Path) -> io::Result<()> {
     match fs::remove_file(backup) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -197,10 +198,10 @@ fn link(backup: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts the earlier resolvers back, if the tunnel's are set.
+/// Restores the earlier resolvers, if the tunnel's are set.
 pub(super) fn restore(interface: &str) -> Result<(), String> {
     if fs::remove_file(note_file(interface)).is_ok() {
-        // The one that is not there any more has forgotten them, as systemd-resolved has with the device.
+        // A manager that no longer exists has forgotten them, as systemd-resolved has with the device.
         match manager() {
             Manager::Resolved => drop(host::output(&["resolvectl", "revert", interface])),
             Manager::Resolvconf => drop(host::output(&["resolvconf", "-d", &resolvconf_name(interface), "-f"])),
@@ -212,7 +213,7 @@ pub(super) fn restore(interface: &str) -> Result<(), String> {
     let result = match (is_own, fs::symlink_metadata(&backup).is_ok()) {
         (true, true) => fs::rename(&backup, FILE).or_else(|_| fs::copy(&backup, FILE).map(drop)),
         (true, false) => fs::remove_file(FILE),
-        // Somebody has written the file since.
+        // Somebody has changed the file since then.
         (false, true) => fs::remove_file(&backup),
         (false, false) => Ok(()),
     };

@@ -1,4 +1,4 @@
-//! What wakes a keeper: netlink's groups of nftables and of the network, its own socket, and time.
+//! The events that wake a keeper: netlink's groups of nftables and of the network, its own socket, and time.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-/// What nobody tells of is looked at this often, milliseconds: the resolvers.
+/// Interval of checks for changes that cause no event (the resolvers), milliseconds.
 const INTERVAL_MS: u16 = 10_000;
-/// The first change of a burst is looked at at once: until then packets can leave outside an exclusive tunnel. The next ones
-/// wait for this time, and for twice as long each time, while they go on.
+/// The first change of a burst is examined at once: until then packets can leave outside an exclusive tunnel. Further
+/// changes wait for this time, which doubles each time while the burst lasts.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 /// `NFNLGRP_NFTABLES` as a bit.
 const NFTABLES: u32 = 1 << (7 - 1);
@@ -23,7 +23,7 @@ const fn group(number: u32) -> u32 {
     1 << (number - 1)
 }
 
-/// Why a keeper wakes.
+/// The reason why a keeper wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     /// Something changed, or time is up.
@@ -36,7 +36,7 @@ pub(super) enum Wake {
 pub(super) struct Watch<'a> {
     listener: &'a UnixListener,
     netlink: Vec<OwnedFd>,
-    /// The time without a look after the last one.
+    /// The pause after the previous examination.
     pause: Duration,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Watch<'a> {
         Ok(Self { listener, netlink: netlink.collect::<Result<_, _>>()?, pause: PAUSES[0] })
     }
 
-    /// Waits for one of them. What comes while the host is looked at counts as the next one.
+    /// Waits for one of the events. Events that arrive during an examination count as the next one.
     pub(super) fn wait(&mut self) -> Wake {
         std::thread::sleep(self.pause);
         let start = Instant::now();
@@ -73,11 +73,11 @@ impl<'a> Watch<'a> {
         if is_asked { Wake::Asked } else { Wake::Changed }
     }
 
-    /// Takes all messages. What they say is of no interest: the host is looked at.
+    /// Takes all messages. Their contents do not matter, because the host is examined anyway.
     fn drain(&self) {
         let mut buffer = [0; 8192];
         for socket in &self.netlink {
-            // ENOBUFS: more than the socket holds, which is a change too.
+            // ENOBUFS: more messages than the socket holds, which is a change too.
             while let Ok(_) | Err(Errno::ENOBUFS | Errno::EINTR) =
                 recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT)
             {}

@@ -1,4 +1,4 @@
-//! Measurements with the other end: rates of TCP streams, and round-trip times of small datagrams beside them.
+//! Measurements with the other end: rates of TCP streams, and RTTs of small datagrams at the same time.
 
 use daemon::speed_test::{Hello, Progress, What};
 use serde::Serialize;
@@ -13,9 +13,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ECHO_INTERVAL: Duration = Duration::from_millis(50);
 /// An answer that takes longer is lost.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the idle round-trip time is measured.
+/// Duration of the measurement of the idle RTT.
 const IDLE_TIME: Duration = Duration::from_secs(2);
-/// The part of a measurement at its beginning in which rates grow: not counted.
+/// The ramp at the beginning of a measurement, which is not counted.
 const RAMP_SHARE: f64 = 0.3;
 
 /// A direction, as this end sees it.
@@ -50,7 +50,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
-        // Unpredictable enough to tell tests apart; the peer's address is what admits them.
+        // Unpredictable enough to distinguish tests; they are admitted by the peer's address.
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let id = clock.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
         let mut hold = begin(address, Hello { id, what: What::Hold, seconds: 1 })?;
@@ -68,7 +68,7 @@ impl Session {
         self.address
     }
 
-    /// The test's number, by which the other end tells tests apart.
+    /// The test's number, by which the other end distinguishes tests.
     pub(super) fn id(&self) -> u64 {
         self.id
     }
@@ -79,7 +79,7 @@ impl Session {
         self.echo(|| Instant::now() >= end)
     }
 
-    /// The rate of several streams, bit/s of TCP's payload, and the round-trip time beside them.
+    /// The rate of several streams, bit/s of TCP's payload, and the RTT at the same time.
     pub(super) fn load(&self, direction: Direction, seconds: u64, streams: usize) -> io::Result<(f64, Rtt)> {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -99,7 +99,7 @@ impl Session {
         let stream = begin(self.address, Hello { id: self.id, what, seconds })?;
         let duration = Duration::from_secs(seconds);
         let timeline = if direction == Direction::Down { receive(stream, duration)? } else { send(stream, duration)? };
-        // One that others left no room has no rate.
+        // A stream that the others left no room has no rate.
         Ok(rate(&timeline).unwrap_or(0.0))
     }
 
@@ -122,7 +122,7 @@ impl Session {
             }
             take_answers(&socket, start, next.saturating_duration_since(Instant::now()), &mut rtts)?;
         }
-        // Those under way.
+        // The answers still under way.
         let end = Instant::now() + ECHO_TIMEOUT;
         while rtts.len() < sent && Instant::now() < end {
             take_answers(&socket, start, end.saturating_duration_since(Instant::now()), &mut rtts)?;
@@ -189,7 +189,7 @@ fn send(mut stream: TcpStream, duration: Duration) -> io::Result<Vec<Progress>> 
     while reports.read_exact(&mut report).is_ok() {
         timeline.push(Progress::decode(report));
     }
-    // The connection is closed: the sender has failed, or does at once.
+    // The connection is closed: the sender has failed, or fails at once.
     drop(reports);
     let _ = sender.join();
     Ok(timeline)

@@ -17,21 +17,21 @@ use result::{Measurement, TestResult};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// The verb's arguments.
+/// The arguments of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Test {
     /// The interface, if there are several
     tunnel: Option<String>,
-    /// The inner address of the other end; found by itself if it is the peer's only one, or the first of the network
+    /// The inner address of the other end; by default the peer's only address, or the first one of the network
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
     /// Time of each measurement
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=30))]
     seconds: u64,
-    /// TCP connections side by side
+    /// Number of parallel TCP connections
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=16))]
     streams: u64,
-    /// Measure metered paths alone, too: that costs what it sends
+    /// Also measure metered paths alone, which uses up their data volume
     #[arg(long)]
     metered: bool,
     /// Write a report page
@@ -42,12 +42,12 @@ pub(crate) struct Test {
     json: bool,
 }
 
-/// The paths that carry data again when this is dropped, whatever happens to the test.
+/// Restores the paths that carry data when it is dropped, whatever happens to the test.
 struct AllPaths<'a>(&'a Client);
 
 impl Drop for AllPaths<'_> {
     fn drop(&mut self) {
-        // The daemon does it by itself a minute later.
+        // The daemon does so itself a minute later.
         let _ = self.0.request("DELETE", "/v1/alone", "");
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn test(arguments: &Test) -> Result<(), Failure> {
         super::import::replace_file(file, &page::page(&result))
             .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", file.display())))?;
     }
-    // The measurements end at the server's daemon; what people use the tunnel for is beyond it.
+    // The measurements end at the server's daemon; the hosts that users reach through the tunnel are beyond it.
     let mut beyond = Findings::default();
     super::beyond::ask(&status, &mut beyond);
     output::warn(beyond.text());
@@ -105,7 +105,7 @@ fn broken(error: &std::io::Error) -> Failure {
     Failure::Run(format!("the test broke off: {error}"))
 }
 
-/// The paths to measure alone: those that are up, if this end has several; without metered ones unless they are wanted.
+/// The paths to measure alone: those that are up, if this end has several; without metered ones unless they are asked for.
 fn paths_alone(arguments: &Test, status: &TunnelStatus) -> Vec<String> {
     let paths: Vec<_> = status.peers.iter().flat_map(|peer| &peer.paths).collect();
     let own = paths.iter().filter(|path| path.state == PathState::Up && !path.opened_by_peer);

@@ -1,5 +1,5 @@
-//! The measurements of a test, and the order in which they are made: random, so that a path or a direction is not always
-//! measured at the same place, and an uplink that changes meanwhile favours none of them.
+//! The measurements of a test, and the order in which they are made: random, so that no path or direction is always measured
+//! at the same position, and an uplink that changes during the test favours none of them.
 
 use super::measure::Direction;
 use units::RngStream;
@@ -19,7 +19,7 @@ pub(super) fn tasks(alone: Vec<String>) -> Vec<Task> {
     paths.flat_map(|path| directions.map(|direction| Task { path: path.clone(), direction })).collect()
 }
 
-/// The numbers from 0 to `count` - 1 in the order in which to measure.
+/// The numbers from 0 to `count` - 1 in the order of measurement.
 pub(super) fn random(seed: u64, count: usize) -> Vec<usize> {
     let mut stream = RngStream::named(seed, "order of the speed test");
     let mut order: Vec<usize> = (0..count).collect();

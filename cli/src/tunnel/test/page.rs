@@ -1,4 +1,4 @@
-//! The report page of a test: one HTML file without anything from elsewhere.
+//! The report page of a test: one self-contained HTML file.
 
 use super::result::{Measurement, TestResult, mbit};
 use std::fmt::Write as _;
@@ -33,9 +33,9 @@ pub(super) fn page(result: &TestResult) -> String {
          content=\"width=device-width, initial-scale=1\"><title>{name}: speed test</title><style>{STYLE}</style>\n\
          <h1>{name}: speed test</h1><p class=\"verdict\">{}</p>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
          <th>RTT, ms<th>RTT, 95&nbsp;%, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
-         <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted, in random \
+         <p><small>With {}, {} s per measurement, of which the first 30 % are not counted, in random \
          order. Rates are of TCP's payload; \
-         RTT is the median of small datagrams beside it, and what 95 % of them did not exceed.</small></html>\n",
+         RTT is the median and the 95th percentile of small datagrams sent at the same time.</small></html>\n",
         escape_html(&result.verdict),
         result.idle_rtt.median_ms,
         result.idle_rtt.p95_ms,

@@ -1,4 +1,4 @@
-//! What a test found, and its verdict.
+//! The results of a test, and its verdict.
 
 use super::measure::Rtt;
 use serde::Serialize;
@@ -37,7 +37,7 @@ impl TestResult {
         Self { version: 1, interface: name.to_owned(), address, seconds, idle_rtt: idle, measurements, verdict }
     }
 
-    /// The sum of the paths alone but for backups, bit/s; `None` if fewer than two were measured.
+    /// The sum of the rates of the single paths without backups, bit/s; `None` if fewer than two were measured.
     pub(super) fn sum_bps(measurements: &[Measurement], direction: &str) -> Option<f64> {
         let alone = measurements.iter().filter(|found| found.direction == direction && found.path.is_some());
         let alone = alone.filter(|found| !found.backup);
@@ -45,7 +45,7 @@ impl TestResult {
     }
 }
 
-/// A rate in Mbit/s, with a decimal if it is small.
+/// A rate in Mbit/s, with one decimal if it is small.
 pub(super) fn mbit(bps: f64) -> String {
     let mbit = bps / 1e6;
     if mbit < 10.0 { format!("{mbit:.1}") } else { format!("{mbit:.0}") }

@@ -1,4 +1,4 @@
-//! The extension module of Ropewalk's Python package, whole, with an algorithm more. The package finds it by its entry
+//! The whole extension module of Ropewalk's Python package, with one more algorithm. The package finds it by its entry
 //! point (`pyproject.toml`) and takes it in place of its own: nothing is shared between separately compiled libraries.
 
 use pyo3::exceptions::PyImportError;

@@ -1,7 +1,7 @@
 //! The sizes of a video's frames.
 //!
 //! Frames come in groups of pictures (GOP). A group's first frame, the I-frame, is `intra` times as large as the
-//! others, the P-frames. With G frames a group, F frames a second and a rate R the mean frame has m = R / 8F bytes, an
+//! others, the P-frames. With G frames per group, F frames per second and a rate R, the mean frame has m = R / 8F bytes, an
 //! I-frame m G intra / (G - 1 + intra), a P-frame m G / (G - 1 + intra). Rounding is carried over, so that constant bit
 //! rate is exact: n whole groups have n G m bytes, to the byte.
 //!
@@ -55,7 +55,7 @@ impl Encoder {
         let relative_size = if is_first { self.i_frame } else { self.p_frame };
         let mean = rate.as_bits() as f64 / 8.0 / self.fps;
         let exact = mean * relative_size * self.group_factor * self.frames.draw(&mut self.rng) + self.carry;
-        // A byte's millionth, so that a sum that is whole but for rounding in binary counts as whole.
+        // A millionth of a byte, so that a sum that is whole except for binary rounding counts as whole.
         let bytes = ((exact + 1e-6) as u64).max(1);
         self.carry = exact - bytes as f64;
         bytes

@@ -1,17 +1,17 @@
 //! The choice of a video's rate from its bitrate ladder, group by group.
 //!
-//! **Stored**: by the player's buffer, as BBA-0 (Huang, Johari, McKeown, Trunnell and Watson 2014, algorithm 1). A line
-//! maps the buffer to a rate, from the lowest at the reservoir to the highest at its end; the rate changes when the
-//! line passes the next higher or the next lower one. The paper has a buffer of 240 s, a reservoir of 90 s and an end
-//! at 90 %; the same shares are taken here of what the buffer can hold when a group is asked for. A link between two
-//! rates is shared between them.
+//! **Stored**: by the level of the player's buffer, as in BBA-0 (Huang, Johari, McKeown, Trunnell and Watson 2014, algorithm
+//! 1). A line maps the buffer to a rate, from the lowest at the reservoir to the highest at its end; the rate changes when
+//! the line passes the next higher or the next lower one. The paper has a buffer of 240 s, a reservoir of 90 s and an end at
+//! 90 %; the same shares are taken here of what the buffer can hold when a group is asked for. A link between two rates is
+//! shared between them.
 //!
-//! **Live**: by the backlog, as receiver-driven layered multicast tries rates (McCanne, Jacobson and Vetterli 1996). A
+//! **Live**: by the backlog, much as receiver-driven layered multicast tries rates (McCanne, Jacobson and Vetterli 1996). A
 //! source that sends what it captures cannot measure unused capacity: it has to try a higher rate. The backlog is the
 //! age of the oldest frame that has not arrived, beyond the smallest delay of a frame. If it exceeds a quarter of the
-//! latency and does not shrink, the rate goes down to what was delivered since the last group; after [`JOIN_GROUPS`]
-//! groups without backlog it goes up by one. A step up that fails doubles that number, one that holds resets it. What
-//! has arrived is known at once here; in reality half a round trip later.
+//! latency and does not shrink, the rate goes down to what was delivered since the last group; after [`JOIN_GROUPS`] groups
+//! without backlog it goes up by one. A step up that fails doubles that number; one that succeeds resets it. The source
+//! knows at once what has arrived; in reality it would know half an RTT later.
 
 use units::{Rate, Span};
 
@@ -34,7 +34,7 @@ pub(super) struct Ladder {
     /// Live: groups in a row without backlog, and the number after which the next rate is tried.
     clear_groups: u32,
     join_groups: u32,
-    /// Whether the latest step was one up.
+    /// Whether the latest step was upwards.
     stepped_up: bool,
     backlog: Span,
 }

@@ -4,11 +4,11 @@
 //! whose buffer then is full and whose receive window closes. With a bitrate ladder stored video is requested group by
 //! group, each when the one before is complete, as adaptive streaming over HTTP does; the player's request is carried
 //! by an acknowledgement. The source sees the player's buffer without delay, but acts when an acknowledgement or its
-//! own timer wakes it: half a round trip too early at most.
+//! own timer wakes it: at most half an RTT too early.
 //!
 //! **Bytes.** A frame begins with a new segment and ends with a short one, which is sent at once as with `TCP_NODELAY`.
 //! Bytes are exact; the cost is that a frame which waits behind others shares no segment with them (Linux would fill
-//! the segment): half a packet more a frame on average, 26 bytes of headers. Windows and pacing count the short segment
+//! the segment): half a packet more per frame on average, or 26 bytes of headers. Windows and pacing count the short segment
 //! as full. Segments of frames whose playback time is over count as full if they are retransmitted.
 
 mod encoder;

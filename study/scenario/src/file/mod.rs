@@ -41,7 +41,7 @@ impl TryFrom<String> for Name {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         match !name.is_empty() && name.chars().all(plain) {
             true => Ok(Self(name)),
-            false => Err(format!("`{name}` is no name\nnames are made of letters, digits, `-` and `_`")),
+            false => Err(format!("`{name}` is not a name\nnames are made of letters, digits, `-` and `_`")),
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Application {
 pub struct Video {
     /// The mean rate, or the ascending rates of a bitrate ladder.
     pub ladder: Vec<Rate>,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: u32,
     /// Frames of a group of pictures, which has one rate.
     pub gop: u32,

@@ -1,12 +1,13 @@
-//! What the paths of an experiment can carry.
+//! The capacity of the paths of an experiment.
 
 use super::{Directions, Experiment, Path};
 
 impl Experiment {
-    /// What all paths together carry from the sending to the receiving side during the run, headers included, Mbit/s:
-    /// of each path the rate of its slowest link times the share that the wires of its links neither lose nor corrupt.
+    /// The capacity of all paths together from the sending to the receiving side during the run, headers included, Mbit/s.
+    /// For each path this is the rate of its slowest link times the share of packets that its links neither lose nor
+    /// corrupt.
     ///
-    /// `None` if a path has no rate, if two paths share a link, or if an event changes what a link carries.
+    /// `None` if a path has no rate, if two paths share a link, or if an event changes the capacity of a link.
     #[must_use]
     pub fn capacity_mbps(&self) -> Option<f64> {
         let mut links: Vec<usize> = self.paths.iter().flat_map(|path| &path.links).copied().collect();

@@ -11,7 +11,7 @@ pub struct Tunnel {
     pub paths: Vec<usize>,
     /// MPT: the scheduler that picks the path of each packet.
     pub mpt_scheduler: AlgorithmChoice,
-    /// One weight a path.
+    /// One weight per path.
     pub weights: Vec<u32>,
     /// Position in the weighted round-robin cycle of the first packet of each direction.
     pub first: u32,
@@ -26,9 +26,9 @@ pub struct Tunnel {
     pub resequence: Option<Resequence>,
     /// The tunnel's device and sockets; without them the tunnel never holds packets back.
     pub device: Option<Device>,
-    /// MPT: what differs from run to run.
+    /// MPT: random effects, which differ from run to run.
     pub nuisances: Nuisances,
-    /// Ropewalk's own tunnel; `None` for MPT's, which has none of this.
+    /// Ropewalk's own tunnel; `None` for MPT's tunnel.
     pub ropewalk: Option<Box<Ropewalk>>,
 }
 
@@ -58,13 +58,13 @@ impl Tunnel {
 pub struct Resequence {
     /// Packets; one this far ahead of the expected number flushes everything.
     pub window: u32,
-    /// The longest a packet is held.
+    /// The longest time for which a packet is held.
     pub timeout: Span,
     /// Late packets, which later ones have overtaken, are delivered out of order instead of being dropped.
     pub deliver_late: bool,
 }
 
-/// What a test bed does not hold still, drawn by seed.
+/// Random effects of a testbed, drawn by seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nuisances {
     /// Whether the place in the round-robin cycle of each direction's first packet is drawn.
@@ -73,16 +73,16 @@ pub struct Nuisances {
     pub stray_interval: Option<Span>,
     /// How long a sleeping daemon takes to run.
     pub wake_up: Option<WakeUp>,
-    /// How long after a packet the program runs that receives a TCP flow; at once if there is none.
+    /// Time from the arrival of a packet until the receiving program of a TCP flow runs; `None`: at once.
     pub reader: Option<WakeUp>,
     /// The mean number of acknowledgements after which that program preempts the daemon.
     pub preemption: Option<u32>,
 }
 
-/// A latency: a least value, and an exponential one above it.
+/// A latency: a minimum, and an exponentially distributed excess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUp {
-    /// The least latency.
+    /// The minimum latency.
     pub least: Span,
     /// The mean latency, at least `least`.
     pub mean: Span,
@@ -147,7 +147,7 @@ pub struct Relay {
 impl Relay {
     /// MTU of the local links, bytes.
     pub const MTU: u32 = 1500;
-    /// What the local links' transmitters add to a packet, bytes: Ethernet header 14, checksum 4, preamble 8, gap 12.
+    /// Bytes that the local links' transmitters add to a packet: Ethernet header 14, checksum 4, preamble 8, gap 12.
     pub const LINK_OVERHEAD: u32 = 38;
 }
 

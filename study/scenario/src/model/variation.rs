@@ -1,24 +1,25 @@
-//! Links that vary by themselves: hand-overs of a low-orbit satellite, rates that follow a random walk, and traces that
+//! Links that vary by themselves: handovers of a low-orbit satellite, rates that follow a random walk, and traces that
 //! begin anywhere.
 //!
-//! What they do during a run is drawn from its seed and becomes events, so that every driver carries out the same.
+//! Their changes during a run are drawn from its seed and become events, so that every driver carries out the same changes.
 
 use super::{Change, Directions, Experiment, Link};
 use std::borrow::Cow;
 use std::f64::consts::TAU;
 use units::{Instant, Rate, RngStream, Span};
 
-/// Hand-overs to another satellite: the link is down for a short time, and then has another delay.
+/// Handovers to another satellite: the link is down for a short time, and then has another delay.
 ///
-/// Starlink assigns satellites anew every 15 s, at which its latency and loss change (Mohan et al., "A Multifaceted
-/// Look at Starlink Performance", WWW 2024; Tanveer et al., "Making Sense of Constellations", CoNEXT companion 2023).
+/// Starlink assigns satellites again every 15 s, and its latency and loss change at these times (Mohan et al., "A
+/// Multifaceted Look at Starlink Performance", WWW 2024; Tanveer et al., "Making Sense of Constellations", CoNEXT companion
+/// 2023).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Time between two hand-overs, and until the first. Above zero.
+    /// Time between two handovers, and until the first. Above zero.
     pub period: Span,
     /// Time for which the link is down; less than `period`.
     pub outage: Span,
-    /// The propagation delay after a hand-over is uniform between these, and the same in both directions.
+    /// The propagation delay after a handover is uniform between these, and the same in both directions.
     pub delay: Option<(Span, Span)>,
 }
 
@@ -26,9 +27,9 @@ pub struct Handover {
 /// Sivaraman, Balakrishnan, NSDI 2013, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateWalk {
-    /// Least rate.
+    /// Minimum rate.
     pub min: Rate,
-    /// Greatest rate; more than `min`.
+    /// Maximum rate; more than `min`.
     pub max: Rate,
     /// Standard deviation of the rate's change in one second; in another time it is this times the time's square root.
     pub deviation: Rate,
@@ -37,7 +38,7 @@ pub struct RateWalk {
 }
 
 impl Experiment {
-    /// The experiment as it is with `seed`: what its links do by themselves is among its events.
+    /// The experiment with `seed`: the random changes of its links are among its events.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Cow<'_, Self> {
         let varies = |link: &Link| {

@@ -21,7 +21,7 @@ pub(super) fn check_positive<'a, T>(
 
 /// A size that fits the model's 32 bits.
 pub(super) fn parse_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
-    u32::try_from(size.get().0).map_err(|_| Diagnostic::new(size.span(), "more than 4 GiB, that cannot be meant"))
+    u32::try_from(size.get().0).map_err(|_| Diagnostic::new(size.span(), "more than 4 GiB is too much"))
 }
 
 /// An algorithm with the file that it names; `default` if none is given.

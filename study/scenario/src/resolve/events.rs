@@ -1,4 +1,4 @@
-//! Events: what they touch, and when.
+//! Events: the links that they change, and their times.
 
 use super::checks::find;
 use super::queue::mean_rate;

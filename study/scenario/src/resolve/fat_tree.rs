@@ -9,9 +9,9 @@ use crate::model::{Link, Path};
 use parse::{Diagnostic, Spanned};
 use units::RngStream;
 
-/// The most ports of a switch: 1024 hosts.
+/// The maximum number of ports of a switch: 1024 hosts.
 const MAX_PORTS: u32 = 16;
-/// The most paths of a connection.
+/// The maximum number of paths of a connection.
 const MAX_PATHS: u32 = 32;
 
 /// Links, and for each host its paths to the host that it sends to.
@@ -90,7 +90,7 @@ impl Shape {
         to_edge.chain(to_aggregation).chain(to_core)
     }
 
-    /// To whom each host sends: a random permutation that is one cycle, so that no host sends to itself (Sattolo 1986).
+    /// The destination of each host: a random permutation that is one cycle, so that no host sends to itself (Sattolo 1986).
     fn receivers(self, rng: &mut RngStream) -> Vec<usize> {
         let mut receivers: Vec<usize> = (0..self.hosts()).collect();
         for last in (1..receivers.len()).rev() {

@@ -63,7 +63,7 @@ fn distinct(seeds: &Spanned<Vec<u64>>) -> Result<Vec<u64>, Diagnostic> {
             Err(Diagnostic::new(seeds.span(), format!("seed {} would give the same run twice", list[index])))
         }
         None if list.is_empty() => {
-            Err(Diagnostic::new(seeds.span(), "no seeds, no runs").with_help("for example `seeds = [1]`"))
+            Err(Diagnostic::new(seeds.span(), "without seeds there are no runs").with_help("for example `seeds = [1]`"))
         }
         None => Ok(list.clone()),
     }

@@ -74,7 +74,7 @@ fn streams(streams: &Spanned<u32>) -> Result<u32, Diagnostic> {
 fn option_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     match parse_bytes(size)? {
         option if option > 28 => {
-            Err(Diagnostic::new(size.span(), "beside timestamps a TCP header has room for 28 bytes of options"))
+            Err(Diagnostic::new(size.span(), "with timestamps a TCP header has room for 28 bytes of further options"))
         }
         option => Ok(option),
     }
@@ -110,7 +110,7 @@ fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, D
         }
         Some(_) if subflows.len() > MAX_SUBFLOWS => {
             let message = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
-            Err(Diagnostic::new(table.name.span(), message).with_help("name those that it is to use in `paths`"))
+            Err(Diagnostic::new(table.name.span(), message).with_help("name the paths to use in `paths`"))
         }
         Some(_) => Ok(subflows),
     }

@@ -185,12 +185,12 @@ impl<'t> Links<'t> {
     }
 }
 
-/// The offset that a table has itself; one that is drawn is the run's.
+/// The offset in a table. A random offset is drawn per run.
 fn trace_offset(pipe: &file::Pipe) -> Result<Span, Diagnostic> {
     let Some(offset) = &pipe.trace_offset else { return Ok(Span::ZERO) };
     let problem = match offset.get() {
-        _ if pipe.trace.is_none() => "there is no trace to begin elsewhere in",
-        TraceOffset::At(time) if !time.0.0.is_multiple_of(1_000_000) => "an offset is of whole milliseconds",
+        _ if pipe.trace.is_none() => "an offset needs a trace",
+        TraceOffset::At(time) if !time.0.0.is_multiple_of(1_000_000) => "an offset is a whole number of milliseconds",
         TraceOffset::At(time) => return Ok(time.0),
         TraceOffset::Random => return Ok(Span::ZERO),
     };
@@ -198,8 +198,8 @@ fn trace_offset(pipe: &file::Pipe) -> Result<Span, Diagnostic> {
 }
 
 impl file::Pipe {
-    /// The keys of `self`, and those of `defaults` that `self` does not have. What says how fast the link is goes
-    /// together: a direction with a rate or a trace of its own has nothing of it from the other.
+    /// The keys of `self`, and those of `defaults` that `self` does not have. The keys that determine the rate go together:
+    /// a direction with a rate or a trace of its own takes none of them from the other direction.
     fn with_defaults_from(self, defaults: &Self) -> Self {
         let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();

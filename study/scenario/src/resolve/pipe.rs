@@ -43,7 +43,7 @@ pub(super) fn slot(table: &Spanned<file::Slot>) -> Result<SlotConfig, Diagnostic
     if packets.is_none() && bytes.is_none() {
         let diagnostic =
             Diagnostic::new(table.span(), "`slot` without `packets` and `bytes`: the first slot never ends");
-        return Err(diagnostic.with_help("say how much a slot carries: `packets = 32`, `bytes = \"42kB\"`"));
+        return Err(diagnostic.with_help("set the size of a slot: `packets = 32`, `bytes = \"42kB\"`"));
     }
     let bytes = bytes.as_ref().map(|bytes| check_positive("bytes", bytes, |size| size.0)).transpose()?;
     Ok(SlotConfig { min: min.0, max: greatest, packets: packets.map(NonZeroU32::get), bytes: bytes.map(|size| size.0) })
@@ -61,7 +61,7 @@ pub(super) fn policer(table: &Spanned<file::Policer>, overhead: u32, local: bool
     let full_packet = u64::from(DEFAULT_MTU) + u64::from(overhead);
     if burst.get().0 < full_packet {
         let diagnostic = Diagnostic::new(burst.span(), "`burst` is less than a full packet, so that none would pass");
-        return Err(diagnostic.with_help(format!("at least {full_packet}b; usual: the rate times a round trip")));
+        return Err(diagnostic.with_help(format!("at least {full_packet}b; usual: the rate times the RTT")));
     }
     Ok(PolicerConfig { rate: rate.0, burst: burst.get().0 })
 }

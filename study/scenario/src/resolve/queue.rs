@@ -25,7 +25,7 @@ pub(super) fn queue(table: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig
         return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, dualpi2, fq-codel and cake"));
     }
     if keys.ecn == Some(false) && matches!(queue.discipline, QueueDiscipline::DualPi2(_)) {
-        let diagnostic = Diagnostic::new(table.span(), "a dualpi2 queue marks always");
+        let diagnostic = Diagnostic::new(table.span(), "a dualpi2 queue always marks");
         return Err(diagnostic.with_help("leave `ecn` out; packets that are not ECN-capable are dropped"));
     }
     queue.ecn = keys.ecn.unwrap_or(queue.ecn);
@@ -39,8 +39,8 @@ pub(super) fn queue(table: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig
     Ok((QueueConfig { limit, ..queue }, bdp_limit))
 }
 
-/// Resolves `limit` of a queue on `link` for the first path over that link: the rate of the slowest link in the
-/// queue's own direction, times the delays of all links there and back.
+/// Resolves `limit` of a queue on `link` for the first path over that link: the rate of the slowest link in the queue's own
+/// direction, times the delays of all links in both directions.
 pub(super) fn resolve_bdp_limit(
     limit: &BdpLimit,
     link: usize,
@@ -62,7 +62,7 @@ pub(super) fn resolve_bdp_limit(
             diagnostic(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name))
         }
         0 => diagnostic(format!(
-            "the bandwidth-delay product of `{}` is less than a byte: {} bit/s for {} ms there and back",
+            "the bandwidth-delay product of `{}` is less than a byte: {} bit/s for an RTT of {} ms",
             path.name,
             rate.as_bits(),
             rtt.as_millis()

@@ -37,7 +37,7 @@ pub(super) fn flows(
         return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
     let (mut flows, mut names) = (Vec::new(), Names::default());
-    // In a fat tree there is such a flow for each host, over paths of its own.
+    // In a fat tree there is one such flow per host, over paths of its own.
     let paths_each = file.fat_tree.as_ref().map(|tree| fat_tree::paths_each(tree.get())).transpose()?;
     let (all_paths, paths) = (paths.len(), &paths[..paths_each.unwrap_or(paths.len())]);
     for spanned_table in &file.flow {
@@ -88,7 +88,7 @@ fn is_reverse(flow_table: &file::Flow, route: Route, tunnel: Option<&Tunnel>) ->
     Ok(is_reverse)
 }
 
-/// Refuses what the simulator's relay does not carry.
+/// Refuses flows that the simulator's relay does not carry.
 fn check_relayed(flow_table: &file::Flow, host: &Host) -> Result<(), Diagnostic> {
     let refused = [("requests", span(&flow_table.requests)), ("video", span(&flow_table.video))];
     let handshake = (!host.handshake).then(|| ("host.handshake", flow_table.name.span()));
@@ -96,7 +96,7 @@ fn check_relayed(flow_table: &file::Flow, host: &Host) -> Result<(), Diagnostic>
     let Some((key, span)) = refused else { return Ok(()) };
     let message = match key {
         "host.handshake" => "a relayed flow opens its connection by a handshake".to_owned(),
-        _ => format!("a relayed flow has no `{key}`: the simulator relays what one side sends of itself"),
+        _ => format!("a relayed flow has no `{key}`: the simulator relays only data that one side sends by itself"),
     };
     Err(Diagnostic::new(span, message).with_help("name a `path`, or leave out `relay` in [tunnel]"))
 }
@@ -128,11 +128,11 @@ fn check_packet_size(
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
-            Err(Diagnostic::new(flow_table.name.span(), message).with_help("let `mtu` be larger"))
+            Err(Diagnostic::new(flow_table.name.span(), message).with_help("increase `mtu`"))
         }
         Some(mss) if u64::from(mss) + u64::from(headers) > u64::from(mtu) => {
             let message = format!("segments of {mss} bytes and {headers} of headers do not fit into packets of {mtu}");
-            Err(Diagnostic::new(flow_table.name.span(), message).with_help("let `mss` be smaller, or `mtu` larger"))
+            Err(Diagnostic::new(flow_table.name.span(), message).with_help("reduce `mss`, or increase `mtu`"))
         }
         _ => Ok(()),
     }
@@ -150,7 +150,7 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
         None => {
             let diagnostic = Diagnostic::new(
                 spanned_table.get().name.span(),
-                "there are several paths and no tunnel: which one does it take?",
+                "there are several paths and no tunnel, so the flow must name its path",
             );
             let names = names().collect::<Vec<_>>().join(", ");
             let help = format!("`path = ...` for one of {names}; `kind = \"mptcp\"` for all of them; or a [tunnel]");
@@ -276,7 +276,7 @@ fn refuse_new_connections(flow_table: &file::Flow) -> Result<(), Diagnostic> {
     }
 }
 
-/// Refuses the keys of a flow's own host that QUIC has nothing of. (Those of `[host]` are for all flows.)
+/// Refuses the keys of a flow's own host that do not apply to QUIC. (Those of `[host]` are for all flows.)
 fn refuse_tcp_keys(host: &Spanned<file::Host>) -> Result<(), Diagnostic> {
     let table = host.get();
     let keys = [
@@ -383,7 +383,7 @@ fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     if let Some(buffer) = &table.receive_buffer {
         let [min, default, max] = buffer.get().map(|size| size.0);
         if min == 0 || min > default || default > max {
-            let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
+            let diagnostic = Diagnostic::new(buffer.span(), "minimum, default and maximum must ascend");
             return Err(diagnostic.with_help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
         }
         host.receive_buffer = TcpRmem { min, default, max };

@@ -14,7 +14,7 @@ use units::Span;
 pub(crate) const MPT_SCHEDULER: &str = "packet-round-robin";
 /// A GRE header with sequence number, bytes.
 const GRE_HEADER_BYTES: u32 = 8;
-/// Largest inner packet that MPT's authors have.
+/// Largest inner packet, as MPT's authors use it.
 pub(crate) const MPT_MTU: u32 = 1440;
 /// Ropewalk's headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
 const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
@@ -67,7 +67,7 @@ pub(super) fn tunnel(
     })
 }
 
-/// What is drawn of an MPT tunnel.
+/// The random effects of an MPT tunnel.
 fn nuisances(table: &file::Tunnel) -> Result<Nuisances, Diagnostic> {
     let Some(nuisances) = table.nuisances.as_ref().map(Spanned::get) else { return Ok(Nuisances::default()) };
     if let Some(first) = table.first.as_ref().filter(|_| nuisances.draw_first) {
@@ -97,7 +97,7 @@ fn wake_up_of(latency: &Spanned<file::WakeUp>) -> Result<WakeUp, Diagnostic> {
     if mean < least {
         return Err(Diagnostic::new(
             latency.span(),
-            format!("the mean of {mean} is below the least latency of {least}"),
+            format!("the mean of {mean} is below the minimum latency of {least}"),
         ));
     }
     Ok(WakeUp { least, mean })
@@ -294,14 +294,14 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         return Ok(());
     };
     let diagnostic = Diagnostic::new(value, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
-    Err(diagnostic.with_help(format!("leave it out, or say mode = \"{other_mode}\"{}", counterpart(key))))
+    Err(diagnostic.with_help(format!("leave it out, or set mode = \"{other_mode}\"{}", counterpart(key))))
 }
 
 /// The keys of the other mode with the same purpose.
 fn counterpart(key: &str) -> &'static str {
     match key {
         "resequence" => "; Ropewalk's reorder buffer is set by `in_order`, `max_reorder_timeout` and `late`",
-        "offload" => "; in MPT's, packets go one by one",
+        "offload" => "; an MPT tunnel sends packets one by one",
         "in_order" | "max_reorder_timeout" | "late" => "; MPT's reorder buffer is set by `resequence`",
         _ => "",
     }

@@ -1,4 +1,4 @@
-//! What links do by themselves during a run.
+//! Random changes of links during a run.
 
 use super::checks::check_positive;
 use crate::file;
@@ -9,7 +9,7 @@ use units::Span;
 /// The shortest interval of a random walk: each step is an event.
 const MIN_INTERVAL: Span = Span::from_millis(1);
 
-/// The hand-overs of a link.
+/// The handovers of a link.
 pub(super) fn handover(table: &Spanned<file::Handover>) -> Result<Handover, Diagnostic> {
     let file::Handover { period, outage, delay } = table.get();
     let (period, outage_span) =
@@ -22,7 +22,7 @@ pub(super) fn handover(table: &Spanned<file::Handover>) -> Result<Handover, Diag
         return Err(Diagnostic::new(delay.span(), "`delay` has its minimum first: [\"20ms\", \"40ms\"]"));
     }
     if outage_span == Span::ZERO && bounds.is_none() {
-        let diagnostic = Diagnostic::new(table.span(), "the hand-over changes nothing");
+        let diagnostic = Diagnostic::new(table.span(), "the handover changes nothing");
         return Err(diagnostic.with_help("give `outage`, or `delay`, or both"));
     }
     Ok(Handover { period, outage: outage_span, delay: bounds })

@@ -7,7 +7,7 @@ use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
 use units::{Rate, Span};
 
-/// Frames a second.
+/// Frames per second.
 pub(crate) const FPS: u32 = 25;
 /// Length of a group of pictures, seconds.
 const GOP_S: u32 = 2;
@@ -21,15 +21,15 @@ pub(crate) const LATENCY: Span = Span::from_millis(500);
 pub(crate) const INTRA: f64 = 1.0;
 /// A constant bit rate.
 pub(crate) const VARIATION: f64 = 0.0;
-/// The maximum number of frames a second: at more, a frame is shorter than a packet.
+/// The maximum number of frames per second: at more, a frame is shorter than a packet.
 const MAX_FPS: u32 = 1000;
 
 impl Video {
-    /// The video for the model; the table stands at `span`.
+    /// The video for the model; the table is at `span`.
     pub(super) fn resolve(&self, span: Range<usize>) -> Result<model::Video, Diagnostic> {
         let fps = *self.fps.as_ref().map_or(Ok(&FPS), |fps| check_positive("fps", fps, |fps| u64::from(*fps)))?;
         if let Some(fast) = self.fps.as_ref().filter(|fps| *fps.get() > MAX_FPS) {
-            return Err(Diagnostic::new(fast.span(), format!("at most {MAX_FPS} frames a second")));
+            return Err(Diagnostic::new(fast.span(), format!("at most {MAX_FPS} frames per second")));
         }
         let gop = self.gop.as_ref().map(|gop| check_positive("gop", gop, |gop| u64::from(*gop))).transpose()?;
         let gop = gop.copied().unwrap_or(GOP_S * fps);
@@ -55,7 +55,7 @@ impl Video {
                 let rates: Vec<Rate> = ladder.get().iter().map(|rate| rate.0).collect();
                 match !rates.is_empty() && rates.is_sorted_by(|lower, upper| lower < upper) {
                     true => Ok(rates),
-                    false => Err(Diagnostic::new(ladder.span(), "a ladder has rates, and they ascend")
+                    false => Err(Diagnostic::new(ladder.span(), "a ladder is a list of ascending rates")
                         .with_help("ladder = [\"1mbit\", \"2.5mbit\", \"5mbit\", \"8mbit\"]")),
                 }
             }
@@ -73,9 +73,9 @@ impl Video {
         let min_ahead = startup.max(resume) + group;
         match [&self.ahead, &self.startup, &self.resume].into_iter().flatten().next() {
             Some(key) if ahead < min_ahead => {
-                let message = format!("a player with {ahead} of buffer never has what it waits for");
+                let message = format!("a player with {ahead} of buffer would wait forever");
                 Err(Diagnostic::new(key.span(), message).with_help(format!(
-                    "`ahead` holds `startup`, or `resume` if that is more, and a group of {group}: {min_ahead}"
+                    "`ahead` is at least `startup`, or `resume` if that is more, plus a group of {group}: {min_ahead}"
                 )))
             }
             _ => Ok(Playback::Stored { startup, resume, ahead: ahead.max(min_ahead) }),

@@ -1,8 +1,8 @@
 //! The effective scenario: the text that makes, without options, the cells that a file makes with `--set` and `--quick`.
 //!
 //! It is the file with the short form laid over it, the values of `--set` in their places, and the sweep that is left.
-//! `[derived]` says where it is from. A `--set` goes over the cells of a sweep and over cases, so its value is put into
-//! those of them that would hide it. The caller checks that the text makes the same cells.
+//! `[derived]` names its source. A `--set` overrides the cells of a sweep and cases, so its value is put into those that
+//! would hide it. The caller checks that the text makes the same cells.
 
 use super::{Axis, CASE, Entry, QUICK, SWEEP, SweepTemplate};
 use crate::edit::{overlay, put, put_in_value, touches};
@@ -11,10 +11,10 @@ use parse::Node;
 use toml::de::DeValue;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
-/// The table that says what a scenario is derived from.
+/// The table that names the source of a derived scenario.
 pub(crate) const DERIVED: &str = "derived";
 
-/// The text; none where the text of the file cannot hold a change.
+/// The text; none if the text of the file cannot hold a change.
 pub(crate) fn text(source: &Source, file_name: &str, options: &[String]) -> Option<String> {
     let mut document: DocumentMut = source.text.parse().ok()?;
     if source.quick {
@@ -134,7 +134,7 @@ fn write_axes(source: &Source, table: &mut Table, template: &SweepTemplate<'_>) 
     Some(())
 }
 
-/// The entries of an axis: a value, or where that is not its own label, `{ label, value }`.
+/// The entries of an axis: a value, or `{ label, value }` if the value is not its own label.
 fn array(source: &Source, template: &SweepTemplate<'_>, axis: &Axis<'_>) -> Option<Array> {
     let entry = |entry: &Entry<'_>| -> Option<Value> {
         let mut value = value(source, &entry.value)?.decorated("", "");

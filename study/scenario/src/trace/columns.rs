@@ -15,16 +15,16 @@ pub(super) struct Columns {
 
 /// Parts of the name of a column of rates.
 const RATE: [&str; 9] = ["throughput", "goodput", "bandwidth", "capacity", "rate", "bps", "bit", "byte", "b/s"];
-/// Units of rates in lower case, bit/s. The first that a name contains holds.
+/// Units of rates in lower case, bit/s. The first one that a name contains applies.
 const RATE_UNITS: [(&[&str], f64); 4] = [
     (&["gbps", "gbit", "gb/s", "gbits"], 1e9),
     (&["mbps", "mbit", "mb/s", "mbits"], 1e6),
     (&["kbps", "kbit", "kb/s", "kbits"], 1e3),
     (&["bps", "bit/s", "bits_per", "bits per", "bits/s", "bit_per"], 1.0),
 ];
-/// Units of bytes, which differ from those of bits by a capital.
+/// Units of bytes, which differ from those of bits by a capital letter.
 const BYTES: [&str; 5] = ["Bps", "B/s", "Byte", "byte", "BYTE"];
-/// The names in G-NetTrack's logs, as in the 4G and 5G data sets of University College Cork: kbit/s.
+/// Names in G-NetTrack's logs, as in the 4G and 5G data sets of University College Cork: kbit/s.
 const G_NET_TRACK: [&str; 2] = ["dl_bitrate", "ul_bitrate"];
 /// Ends of a name of a column of times, ns.
 const TIME_UNITS: [(&[&str], i128); 4] = [
@@ -38,15 +38,15 @@ const TIME_UNITS: [(&[&str], i128); 4] = [
 type Fault = (String, String);
 
 impl Columns {
-    /// The columns of time and rate among `names`; of several of rates, `wanted`, or the download's.
+    /// The columns of time and rate among `names`; if several are rates, the one called `wanted`, or that of the download.
     pub(super) fn find(names: &[String], wanted: Option<&str>) -> Result<Self, Fault> {
         let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
         let time = lower.iter().position(|name| is_time(name)).ok_or_else(|| {
-            ("no column is called a time".to_owned(), "call it `time_s`, `time_ms` or `timestamp`".to_owned())
+            ("no column is recognised as a time".to_owned(), "call it `time_s`, `time_ms` or `timestamp`".to_owned())
         })?;
         let rate = match wanted {
             Some(wanted) => names.iter().position(|name| name == wanted).ok_or_else(|| {
-                (format!("no column is called `{wanted}`"), "the name after `#` is that of a column".to_owned())
+                (format!("no column is called `{wanted}`"), "the name after `#` has to be that of a column".to_owned())
             })?,
             None => only_rate(&lower, time)?,
         };
@@ -66,13 +66,14 @@ fn only_rate(names: &[String], time: usize) -> Result<usize, Fault> {
     let downloads: Vec<usize> = rates.iter().filter(is_download).copied().collect();
     match (rates.as_slice(), downloads.as_slice()) {
         ([only], _) | (_, [only]) => Ok(*only),
-        ([], _) => {
-            Err(("no column is called a rate".to_owned(), "call it `throughput_mbps`, or add `#COLUMN`".to_owned()))
-        }
+        ([], _) => Err((
+            "no column is recognised as a rate".to_owned(),
+            "call it `throughput_mbps`, or add `#COLUMN`".to_owned(),
+        )),
         (several, _) => {
             let numbers: Vec<String> = several.iter().map(|index| (index + 1).to_string()).collect();
             let help = "add `#` and the column's name to the file's";
-            Err((format!("columns {} are all called rates", numbers.join(", ")), help.to_owned()))
+            Err((format!("columns {} are all recognised as rates", numbers.join(", ")), help.to_owned()))
         }
     }
 }

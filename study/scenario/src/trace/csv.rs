@@ -1,7 +1,7 @@
 //! Rows of times and measured rates.
 //!
-//! A row's rate holds from the time of the row before it until its own, as in Pensieve's simulator and as a monitor
-//! writes what it has counted; the first row is the beginning. A row without a rate is skipped.
+//! A row's rate holds from the time of the row before it until its own, as in Pensieve's simulator and in the output of
+//! monitors; the first row is the beginning. A row without a rate is skipped.
 
 use super::columns::Columns;
 use super::rates::{Sample, opportunities};
@@ -9,7 +9,7 @@ use super::{Lines, TraceError, date};
 use link::RateTrace;
 
 const MAX_RATE: f64 = 1e13;
-/// What monitors write for a value that they do not have.
+/// Words that monitors write for a missing value.
 const MISSING: [&str; 6] = ["", "-", "nan", "na", "null", "none"];
 
 /// Reads lines of a time in s and a rate in Mbit/s.
@@ -22,7 +22,7 @@ pub(super) fn two_columns(rows: Lines<'_>) -> Result<RateTrace, TraceError> {
     samples(rows.map(|(number, line)| (number, separators(line))), &columns)
 }
 
-/// Reads CSV with a header; of several columns of rates, `column`.
+/// Reads CSV with a header; if several columns are rates, the one called `column`.
 pub(super) fn with_header(mut rows: Lines<'_>, column: Option<&str>) -> Result<RateTrace, TraceError> {
     let Some((number, header)) = rows.next() else { return Err(TraceError::new(1, "the trace is empty", "")) };
     let separator = [',', ';', '\t'].into_iter().find(|separator| header.contains(*separator)).unwrap_or(' ');
@@ -36,7 +36,7 @@ fn samples(rows: impl Iterator<Item = (usize, Vec<String>)>, columns: &Columns) 
     let (mut samples, mut begin, mut last) = (Vec::new(), None, 0);
     for (line, fields) in rows {
         if fields.len() != columns.count {
-            let message = format!("{} columns, and {} above", fields.len(), columns.count);
+            let message = format!("{} columns, but {} above", fields.len(), columns.count);
             return Err(TraceError::new(line, message, "each line has a value for each column"));
         }
         let Some(rate) =
@@ -45,11 +45,15 @@ fn samples(rows: impl Iterator<Item = (usize, Vec<String>)>, columns: &Columns) 
             continue;
         };
         let time = time(&fields[columns.time], columns.time_unit).ok_or_else(|| {
-            TraceError::new(line, "this is not a time", "seconds, or a date as `2020-02-13 13:03:24`")
+            TraceError::new(line, "this is not a time", "seconds, or a date such as `2020-02-13 13:03:24`")
         })?;
         let end = time.checked_sub(*begin.get_or_insert(time)).and_then(|end| u64::try_from(end).ok());
         let end = end.filter(|end| *end >= last).ok_or_else(|| {
-            TraceError::new(line, "time goes backwards", "times ascend; of rows of the same time the first counts")
+            TraceError::new(
+                line,
+                "time goes backwards",
+                "times ascend; if rows have the same time, the first one counts",
+            )
         })?;
         if end > last {
             samples.push(Sample { line, end, rate });
@@ -62,7 +66,7 @@ fn samples(rows: impl Iterator<Item = (usize, Vec<String>)>, columns: &Columns) 
     }
 }
 
-/// A rate in bit/s; `None` for a row without.
+/// A rate in bit/s; `None` for a row without one.
 fn rate(field: &str, unit: f64) -> Result<Option<u64>, (&'static str, &'static str)> {
     if MISSING.contains(&field.to_ascii_lowercase().as_str()) {
         return Ok(None);

@@ -5,7 +5,7 @@
 //! - `{`: the [report of iperf3](iperf) in JSON;
 //! - anything else: [CSV](csv) with a header.
 //!
-//! An error shows nothing of the file, because a scenario of a stranger may name any.
+//! An error shows nothing of the file's content, because a stranger's scenario may name any file.
 
 mod columns;
 mod csv;
@@ -19,10 +19,10 @@ use link::RateTrace;
 const FORMATS: &str = "a trace has one time stamp in ms per line (mahimahi), or a time in s and a rate in Mbit/s per \
                        line, is CSV with a header, or the JSON of iperf3";
 
-/// What is wrong with a trace, without anything of its text.
+/// The fault in a trace, without any of its text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TraceError {
-    /// From 1, which stands for the whole, too.
+    /// Line number from 1; 1 also stands for the whole file.
     pub(crate) line: usize,
     pub(crate) message: String,
     /// Help, or empty.
@@ -38,7 +38,7 @@ impl TraceError {
 /// Lines with their numbers, from 1.
 type Lines<'t> = Box<dyn Iterator<Item = (usize, &'t str)> + 't>;
 
-/// Reads a trace; of several columns of rates in CSV, `column`.
+/// Reads a trace; in CSV with several columns of rates, the one called `column`.
 ///
 /// # Errors
 /// A line that is not of the format, a time that goes backwards, or a trace that carries nothing.

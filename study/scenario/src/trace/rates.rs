@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub(super) rate: u64,
 }
 
-/// An opportunity per 1500 bytes of what the rates carry, at the end of the millisecond in which these are complete.
+/// One opportunity per 1500 bytes that the rates carry, at the end of the millisecond in which these are complete.
 ///
 /// # Errors
 /// Rates that carry nothing, or too much.
@@ -39,6 +39,6 @@ pub(super) fn opportunities(samples: &[Sample]) -> Result<RateTrace, TraceError>
     let trace = RateTrace { opportunities: opportunities.into(), period_ms: start.div_ceil(NANOS_PER_MILLI) };
     match trace.is_usable() {
         true => Ok(trace),
-        false => Err(TraceError::new(1, "the rates carry hardly a packet", "a rate is above 0 somewhere")),
+        false => Err(TraceError::new(1, "the rates carry less than a packet", "at least one rate has to be above 0")),
     }
 }

@@ -169,9 +169,9 @@ fn traces() {
     check(&traced("good.trace#latency"), 1, "path.lte.trace", "and no header");
     let begins = |offset: &str| format!("{}trace_offset = \"{offset}\"\n", traced("good.trace"));
     check(&begins("later"), 8, "path.lte.trace_offset", "or \"random\"");
-    check(&begins("0.5ms"), 8, "path.lte.trace_offset", "whole milliseconds");
+    check(&begins("0.5ms"), 8, "path.lte.trace_offset", "whole number of milliseconds");
     let without = format!("{HEAD}{FLOW}[[path]]\nname = \"lte\"\nrate = \"1mbit\"\ntrace_offset = \"1s\"\n");
-    check(&without, 8, "path.lte.trace_offset", "there is no trace");
+    check(&without, 8, "path.lte.trace_offset", "an offset needs a trace");
     let garbage = error(&traced("garbage.trace"), &[]).to_string();
     assert!(garbage.contains("garbage.trace:3:1"), "{garbage}");
     // A scenario of a stranger names files of the reader's.
@@ -198,7 +198,7 @@ fn tunnels() {
     check(&tunnel("paths = [\"wier\"]"), 11, "tunnel.paths.0", "did you mean `wire`?");
     check(&tunnel("paths = []"), 11, "tunnel.paths", "at least one path");
     check(&tunnel("first = 1"), 11, "tunnel.first", "positions 0 to 0");
-    check(&tunnel("max_reorder_timeout = \"1s\""), 11, "tunnel.max_reorder_timeout", "say mode = \"ropewalk\"; MPT's");
+    check(&tunnel("max_reorder_timeout = \"1s\""), 11, "tunnel.max_reorder_timeout", "set mode = \"ropewalk\"; MPT's");
     check(&tunnel("hold = \"1s\""), 11, "tunnel.hold", "did you mean `max_reorder_timeout`?");
     let ropewalk = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nmode = \"ropewalk\"\n{line}\n");
     check(&tunnel("stripe = \"byte-deficit\""), 11, "tunnel.stripe", "did you mean `scheduler`?");
@@ -208,11 +208,16 @@ fn tunnels() {
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
     check(&ropewalk("relay = \"udp\""), 11, "tunnel.relay", "known: off, tcp");
     check(&ropewalk("offload = \"off\""), 11, "tunnel.offload", "expected a boolean");
-    check(&tunnel("offload = false"), 11, "tunnel.offload", "say mode = \"ropewalk\"; in MPT's, packets go one by one");
+    check(
+        &tunnel("offload = false"),
+        11,
+        "tunnel.offload",
+        "set mode = \"ropewalk\"; an MPT tunnel sends packets one by one",
+    );
     for line in ["relay_congestion = \"bbr\"", "relay_rate = \"1gbit\"", "relay_delay = \"1ms\""] {
         let key = format!("tunnel.{}", line.split(' ').next().unwrap());
         check(&ropewalk(line), 11, &key, "add relay = \"tcp\"");
-        check(&tunnel(line), 11, &key, "say mode = \"ropewalk\"");
+        check(&tunnel(line), 11, &key, "set mode = \"ropewalk\"");
     }
     let relayed = |line: &str| format!("{HEAD}{PATH}[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\n{FLOW}{line}\n");
     check(&relayed("requests = { size = \"1kB\" }"), 12, "flow.tcp.requests", "a relayed flow has no `requests`");
@@ -267,8 +272,8 @@ fn flows_and_events() {
     let video = |keys: &str| flow(&format!("video = {{ {keys} }}"));
     check(&video("fps = 25"), 9, "flow.f.video", "`rate`, or a `ladder`");
     check(&video("rate = \"1mbit\", ladder = [\"1mbit\"]"), 9, "flow.f.video.ladder", "not both");
-    check(&video("ladder = []"), 9, "flow.f.video.ladder", "they ascend");
-    check(&video("ladder = [\"2mbit\", \"1mbit\"]"), 9, "flow.f.video.ladder", "they ascend");
+    check(&video("ladder = []"), 9, "flow.f.video.ladder", "list of ascending rates");
+    check(&video("ladder = [\"2mbit\", \"1mbit\"]"), 9, "flow.f.video.ladder", "list of ascending rates");
     let rated = |keys: &str| video(&format!("rate = \"1mbit\", {keys}"));
     check(&rated("fps = 0"), 9, "flow.f.video.fps", "more than zero");
     check(&rated("fps = 9000"), 9, "flow.f.video.fps", "at most 1000");
@@ -284,7 +289,7 @@ fn flows_and_events() {
     check(&flow(two_uses), 10, "flow.f.requests", "a flow of video has no `requests`");
     check(&flow(&format!("{udp}video = {{ rate = \"1mbit\" }}")), 11, "flow.f.video", "a udp flow has no `video`");
     let two = format!("{HEAD}{PATH}[[path]]\nname = \"other\"\n{FLOW}");
-    check(&two, 10, "flow.tcp.name", "which one does it take?");
+    check(&two, 10, "flow.tcp.name", "so the flow must name its path");
     let event = |line: &str| format!("{HEAD}{PATH}{FLOW}[[event]]\nat = \"5s\"\n{line}\n");
     check(&event("path = \"wire\""), 9, "event.0", "changes nothing");
     check(&event("up = false"), 9, "event.0", "names a `path` or a `link`");
@@ -304,7 +309,7 @@ fn sweeps() {
     check(&sweep("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
     check(&sweep("\"path.wire.delay\" = [\"1ms\", \"2m\"]"), 10, "path.wire.delay", "unknown unit `m`");
     check(&sweep("\"path.wire.delay\" = \"1ms\""), 10, "path.wire.delay", "takes a list");
-    check(&sweep("\"path.wire.delay\" = []"), 10, "path.wire.delay", "nothing");
+    check(&sweep("\"path.wire.delay\" = []"), 10, "path.wire.delay", "an empty sweep");
     check(&sweep("\"path.wire.delay\" = [\"1ms\", \"1ms\"]"), 10, "path.wire.delay", "swept twice");
     check(&sweep("\"path.wire.delay.x\" = [\"1ms\"]"), 10, "path.wire.delay.x", "no keys below");
     check(&sweep("\"link.wire.delay\" = [\"1ms\"]"), 10, "link.wire.delay", "no [[link]]");

@@ -48,7 +48,7 @@ fn the_paths_have_the_congestion_control_of_a_flow_that_a_sweep_may_vary() {
     check(&tunnel("congestion_of = \"tpc\""), 9, "tunnel.congestion_of", "unknown flow `tpc`");
     let both = "congestion = \"bbr\"\ncongestion_of = \"tcp\"";
     check(&tunnel(both), 10, "tunnel.congestion_of", "say the same thing");
-    check(&format!("{HEAD}{PATH}[tunnel]\ncongestion_of = \"tcp\"\n{FLOW}"), 8, "tunnel.congestion_of", "say mode");
+    check(&format!("{HEAD}{PATH}[tunnel]\ncongestion_of = \"tcp\"\n{FLOW}"), 8, "tunnel.congestion_of", "set mode");
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn a_nuisance_that_cannot_be_is_refused_at_its_key() {
         "nuisances = { wake_up = { least = \"3us\", mean = \"2us\" } }",
         8,
         "nuisances.wake_up",
-        "below the least latency",
+        "below the minimum latency",
     );
     let reader = "nuisances = { reader = { least = \"3us\", mean = \"2us\" } }";
-    bad(reader, 8, "nuisances.reader", "below the least latency");
+    bad(reader, 8, "nuisances.reader", "below the minimum latency");
     let both = "nuisances = { reader = { least = \"3us\", mean = \"4us\" }, preemption = 3400 }";
     bad(both, 8, "nuisances.preemption", "leave out one of the two");
     bad("nuisances = { wake_up = { least = \"3us\" } }", 8, "nuisances.wake_up.mean", "missing key `mean`");
-    bad(&format!("mode = \"ropewalk\"\n{wake_up}"), 9, "nuisances", "say mode = \"mpt\"");
+    bad(&format!("mode = \"ropewalk\"\n{wake_up}"), 9, "nuisances", "set mode = \"mpt\"");
 }

@@ -2,7 +2,7 @@
 
 use units::RngStream;
 
-/// The random stream of a component: what is drawn for one does not change another.
+/// The random stream of a component: draws for one component do not change another.
 pub(super) struct Chance(RngStream);
 
 impl Chance {

@@ -1,9 +1,9 @@
-//! Links: how many, how fast, how long, and their queues.
+//! Links: their number, rates, delays and queues.
 
 use super::{BOUNDS, Chance, PACKET_BITS, trouble};
 use std::collections::BTreeSet;
 
-/// How paths lie over links.
+/// The layout of paths over links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// One path.
@@ -12,7 +12,7 @@ pub(super) enum Layout {
     TwoRtts,
     /// The flows under test have two paths over one bottleneck.
     Shared,
-    /// They have two paths over two bottlenecks.
+    /// The flows under test have two paths over two bottlenecks.
     Separate,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Network {
     pub(super) layout: Layout,
     /// Bottlenecks: one, or two.
     pub(super) links: Vec<Link>,
-    /// What the second path over a shared bottleneck is longer, one way, µs.
+    /// Additional one-way delay of the second path over a shared bottleneck, µs.
     pub(super) access_us: u64,
     /// The longest round trip, µs.
     pub(super) rtt_us: u64,
@@ -52,11 +52,11 @@ pub(super) struct Link {
     pub(super) name: &'static str,
     pub(super) rate_kbit: u64,
     pub(super) rtt_us: u64,
-    /// Keys of the scenario file, a line each.
+    /// Keys of the scenario file, one per line.
     pub(super) keys: Vec<String>,
-    /// The kind of its queue, and the queue for people.
+    /// The kind of its queue, and a description of the queue.
     pub(super) queue: (&'static str, String),
-    /// What disturbs it, for people.
+    /// Descriptions of its disturbances.
     pub(super) notes: Vec<String>,
     /// Whether an event may change its rate.
     pub(super) is_steady: bool,
@@ -85,7 +85,7 @@ fn link(seed: u64, name: &'static str, ecn: bool, kinds: &mut BTreeSet<&'static 
     let mut chance = Chance::of(seed, name);
     let (least, greatest) = BOUNDS.rate_kbit;
     let rate_kbit = chance.log(least as f64, greatest as f64) as u64;
-    // What delays vary by is added to the delay; so the range ends below the bound.
+    // The variation is added to the delay, so the range ends below the bound.
     let rtt_us = chance.log(BOUNDS.rtt_us.0 as f64, BOUNDS.rtt_us.1 as f64) as u64;
     let keys = vec![format!("rate = \"{rate_kbit}kbit\""), "overhead = \"38b\"".to_owned()];
     let mut link =
@@ -93,13 +93,13 @@ fn link(seed: u64, name: &'static str, ecn: bool, kinds: &mut BTreeSet<&'static 
     queue(&mut Chance::of(seed, &format!("{name} queue")), &mut link, ecn);
     trouble::add(seed, &mut link, kinds);
     kinds.insert(link.queue.0);
-    // The way back has no policer, grants or walk: acknowledgements meet the same queue and losses.
+    // The reverse direction has no policer, grants or walk: acknowledgements meet the same queue and losses.
     link.keys.push(format!("reverse = {{ rate = \"{rate_kbit}kbit\" }}"));
     link
 }
 
 impl Link {
-    /// What it is, for people.
+    /// A description of the link.
     pub(super) fn about(&self) -> String {
         let (rate, rtt) = (self.rate_kbit as f64 / 1e3, self.rtt_us as f64 / 1e3);
         let notes: String = self.notes.iter().map(|note| format!(", {note}")).collect();
@@ -107,7 +107,7 @@ impl Link {
     }
 }
 
-/// Packets that fill the link for a round trip.
+/// Packets that fill the link for one RTT.
 fn bdp(link: &Link) -> f64 {
     link.rate_kbit as f64 * link.rtt_us as f64 / 1e3 / PACKET_BITS as f64
 }

@@ -1,4 +1,4 @@
-//! Drawing: a seed becomes a world.
+//! Drawing: makes a world from a seed.
 //!
 //! A world is a scenario file, so that a person can run it by itself. Each component draws from its own random stream.
 
@@ -12,14 +12,14 @@ use chance::Chance;
 pub use rivals::{Rival, RivalKind};
 use std::collections::BTreeSet;
 
-/// A world of a seed.
+/// A world, drawn from a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// The seed; runs in the world have it too.
+    /// The seed; runs in the world use it too.
     pub seed: u64,
-    /// What stands in it, of [`KINDS`].
+    /// The elements of [`KINDS`] that it has.
     pub kinds: BTreeSet<&'static str>,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: String,
     /// Names of the paths; the flows under test use all of them, or the first.
     pub paths: Vec<&'static str>,
@@ -29,7 +29,7 @@ pub struct World {
     pub text: String,
 }
 
-/// Every kind of thing that a world may have.
+/// Every kind of element that a world may have.
 pub const KINDS: [&str; 40] = [
     "one path",
     "two round-trip times",
@@ -73,7 +73,7 @@ pub const KINDS: [&str; 40] = [
     "reverse",
 ];
 
-/// What all worlds keep to.
+/// The bounds that all worlds keep to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Rate of a bottleneck, kbit/s.
@@ -97,10 +97,10 @@ pub const BOUNDS: Bounds = Bounds {
     duration_ms: (5_000, 30_000),
 };
 
-/// Data packets that the bottlenecks of a world carry at most, unless the least duration asks for more: it bounds the CPU
-/// time of a run.
+/// Maximum number of data packets that the bottlenecks of a world carry, unless the minimum duration needs more. It bounds
+/// the CPU time of a run.
 const PACKETS: u64 = 250_000;
-/// Round trips that a world lasts at least.
+/// Minimum duration of a world, RTTs.
 const ROUNDS: u64 = 40;
 /// Bits of a full packet with Ethernet's preamble, header, checksum and gap.
 const PACKET_BITS: u64 = 1538 * 8;
@@ -120,7 +120,7 @@ pub fn draw(seed: u64) -> World {
     World { seed, kinds, about, paths, rivals, text }
 }
 
-/// Long enough for forty round trips, short enough for [`PACKETS`].
+/// Long enough for forty RTTs, short enough for [`PACKETS`].
 fn duration_ms(network: &link::Network) -> u64 {
     let packets_per_s = network.links.iter().map(|link| link.rate_kbit * 1000 / PACKET_BITS).sum::<u64>();
     let rounds = ROUNDS * network.rtt_us / 1000;

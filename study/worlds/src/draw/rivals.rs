@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 type Kinds = BTreeSet<&'static str>;
 
-/// What a competitor is.
+/// The kind of a competitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RivalKind {
@@ -15,26 +15,26 @@ pub enum RivalKind {
     Greedy,
     /// TCP flows of limited size that come one after the other.
     Churn,
-    /// Short TCP flows: answers to requests, with a connection for each.
+    /// Short TCP flows: answers to requests, each on its own connection.
     Short,
     /// A constant rate, by UDP.
     Call,
     /// Video, live or stored.
     Video,
-    /// A sender of pulses. It disturbs, and nobody asks what it gets.
+    /// A sender of pulses. It only disturbs: its own results are not judged.
     Pulses,
 }
 
-/// A group of competitors that are alike.
+/// A group of identical competitors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rival {
-    /// Its flows are called so, or so with a number.
+    /// The name of its flows, which may be followed by a number.
     pub name: String,
-    /// What they are.
+    /// The kind of the competitors.
     pub kind: RivalKind,
-    /// What they are, for people.
+    /// A description of the competitors.
     pub about: String,
-    /// Flows.
+    /// Number of flows.
     pub count: u64,
     /// Their tables in the scenario file.
     pub text: String,
@@ -75,7 +75,7 @@ pub(super) fn tests(seed: u64, network: &Network, kinds: &mut Kinds) -> Tests {
     Tests { count, about, keys }
 }
 
-/// The competitors, so many that all flows together keep to the bound.
+/// The competitors. Their number keeps all flows together within the bound.
 pub(super) fn draw(seed: u64, network: &Network, duration_ms: u64, tests: u64, kinds: &mut Kinds) -> Vec<Rival> {
     let mut chance = Chance::of(seed, "rivals");
     let groups = chance.pick(&[(14, 0), (40, 1), (30, 2), (16, 3)]);
@@ -96,16 +96,16 @@ pub(super) fn draw(seed: u64, network: &Network, duration_ms: u64, tests: u64, k
     rivals
 }
 
-/// What a group of competitors is made with.
+/// The inputs for making a group of competitors.
 struct Maker<'a> {
     name: &'static str,
     network: &'a Network,
     duration_ms: u64,
-    /// Flows that may still be made.
+    /// Number of flows that may still be made.
     left: u64,
 }
 
-/// Answers of 30 kB in the mean on connections of their own.
+/// Answers with a mean of 30 kB, each on its own connection.
 const REQUESTS: &str = "requests = { size = { mean = \"30kB\", distribution = \"exponential\" }, \
      think = { mean = \"200ms\", distribution = \"exponential\" }, connection = \"new\" }\n";
 
@@ -152,7 +152,7 @@ impl Maker<'_> {
         (self.network.links[0].rate_kbit as f64 * share).max(least) as u64
     }
 
-    /// So many flows that are alike.
+    /// This many identical flows.
     fn copies(&self, kind: RivalKind, what: &str, count: u64, keys: &str) -> Rival {
         let count = count.min(self.left);
         let name = format!("{}-{}", self.name, what.replace(' ', "-"));
@@ -176,7 +176,7 @@ impl Maker<'_> {
         self.copies(RivalKind::Video, what, 1, &keys)
     }
 
-    /// Flows that begin one after the other and end, each with a second of the link.
+    /// Flows of limited size that start one after another. Each carries as much as the link does in one second.
     fn churn(&self, chance: &mut Chance, place: &str) -> Rival {
         let count = chance.count(3, 20).min(self.left);
         let stagger = self.duration_ms as f64 * 0.8 / count as f64;

@@ -1,13 +1,13 @@
-//! A world as text: a line for people, and a scenario file.
+//! A world as text: a line for readers, and a scenario file.
 
 use super::link::{Layout, Link, Network};
 use super::rivals::{Rival, Tests};
 use super::trouble::Event;
 
-/// Bytes of a bandwidth-delay product from which on hosts have larger buffers than Linux's default.
+/// Bandwidth-delay product above which hosts have larger buffers than Linux's default, bytes.
 const LARGE_BDP: u64 = 1 << 20;
 
-/// What a world is, in one line.
+/// A description of a world in one line.
 pub(super) fn about(network: &Network, tests: &Tests, rivals: &[Rival], events: &[Event]) -> String {
     let links: Vec<String> = network.links.iter().map(Link::about).collect();
     let mut parts = vec![links.join(" | ")];

@@ -1,4 +1,4 @@
-//! What disturbs a link: losses, jitter, overtaking, rates and routes that change, policers.
+//! Disturbances of a link: losses, jitter, reordering, changes of rate and route, policers.
 
 use super::Chance;
 use super::link::{Link, Network};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 type Kinds = BTreeSet<&'static str>;
 
-/// Adds what disturbs a link.
+/// Adds the disturbances of a link.
 pub(super) fn add(seed: u64, link: &mut Link, kinds: &mut Kinds) {
     let of = |what: &str| Chance::of(seed, &format!("{} {what}", link.name));
     let (mut losses, mut delays, mut rates) = (of("loss"), of("delay"), of("rate"));
@@ -50,11 +50,11 @@ fn loss(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     }
 }
 
-/// The delay, and what it varies by. All of it is within the round trip that was drawn, but for what hand-overs add.
+/// The delay and its variation. All of it is within the RTT that was drawn, except for what handovers add.
 fn delay(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     let one_way = link.rtt_us / 2;
     let varied = chance.pick(&[(64, 0), (12, 1), (6, 2), (6, 3), (8, 4), (4, 5)]);
-    // A little jitter keeps flows from beating in step on the queue, as in the field.
+    // A little jitter keeps flows from synchronising at the queue, as in real networks.
     let little = one_way.min(200);
     let (mut delay, mut jitter) = (one_way - little / 2, format!("jitter = \"{little}us\""));
     match varied {
@@ -94,7 +94,7 @@ fn handovers(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     link.note(kinds, "hand-overs", &format!("each {period:.1} s"), key);
 }
 
-/// A cellular downlink: a rate that walks, and a queue that hides it.
+/// A cellular downlink: a rate that follows a random walk, and a queue that absorbs the changes.
 fn lte(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     let queue = chance.between(200.0, 1000.0);
     link.keys.retain(|key| !key.starts_with("queue = "));
@@ -137,7 +137,7 @@ fn rate(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     }
 }
 
-/// A change of the first link in the middle third.
+/// A change of the first link, in the middle third of the run.
 pub(super) struct Event {
     pub(super) about: String,
     /// Tables of the scenario file.
