@@ -79,6 +79,9 @@ static inline void add_rtt(struct delay *delay, u64 rtt, bool is_in_order, u64 n
 		delay->in_order_at = now;
 	if (is_in_order || is_first || is_slot_over(delay->in_order_at, now))
 		update_base(delay, rtt, now);
+	/* A packet that overtakes others skips what delays them: it does not show that there is no queue. */
+	if (!is_in_order && rtt < base_rtt(delay))
+		return;
 	delay->recent[3] = delay->recent[2];
 	delay->recent[2] = delay->recent[1];
 	delay->recent[1] = delay->recent[0];

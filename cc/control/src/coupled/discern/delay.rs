@@ -61,6 +61,10 @@ impl Delay {
         if is_in_order || self.base().is_infinite() || now.since(self.in_order_at) > SLOT {
             self.update_base(rtt, now);
         }
+        // A packet that overtakes others skips what delays them: it does not show that there is no queue.
+        if !is_in_order && rtt < self.base() {
+            return self.queueing;
+        }
         let [a, b, c, _] = self.recent;
         self.recent = [(rtt - self.base()).max(0.0), a, b, c];
         self.queueing = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
@@ -181,6 +185,14 @@ mod tests {
             delay.on_sample(1e-3, false, Instant::ZERO);
         });
         assert_close(delay.base(), 20e-3);
+    }
+
+    #[test]
+    fn a_packet_that_overtakes_others_does_not_show_that_the_queue_has_gone() {
+        let mut delay = delay(20e-3, 60e-3);
+        assert_close(delay.on_sample(15e-3, false, Instant::ZERO), 40e-3);
+        assert_close(delay.on_sample(30e-3, false, Instant::ZERO), 10e-3);
+        assert_eq!(delay.on_sample(15e-3, true, Instant::ZERO), 0.0);
     }
 
     /// A path of 20 to 30 ms whose jitter keeps packets in order: the delay jumps up and falls a millisecond a packet.
