@@ -125,8 +125,8 @@ class Figure:
     Default: the start of the run.
     """
     lines: str | None = None
-    """A chart over time with one line for each value of this swept key, or for each `"flow"`. There is one chart for
-    each setting of the other swept keys. It shows the first seed of each cell.
+    """A chart over time with one line for each value of this swept key, for each `"flow"`, or for each `"subflow"`.
+    There is one chart for each setting of the other swept keys. It shows the first seed of each cell.
     """
     only: Mapping[str, Sequence[str]] | None = None
     """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where

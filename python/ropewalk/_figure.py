@@ -20,8 +20,7 @@ __all__ = ["across", "over_time"]
 
 Only = Mapping[str, str | Sequence[str]]
 FLOW = "flow"
-DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (8, 2, 2, 2)))
-MARKERS = "osD^vP"
+Dash = str | tuple[float, Sequence[float]]
 # The largest multiple of a unit that leaves the greatest value of an axis at 1 or more.
 SCALES = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
@@ -48,7 +47,7 @@ def across(
     positions, label = _axis(x, _values(estimates)[x])
     names = _values(estimates)[lines] if lines else [""]
     several = any(estimate.half_width is not None for estimate in estimates)
-    for index, (name, colour) in enumerate(zip(names, _colours(names, ax), strict=True)):
+    for name, (colour, dash, marker) in zip(names, _looks(names, ax), strict=True):
         points = [estimate for estimate in estimates if not lines or estimate.parameters[lines] == name]
         points.sort(key=lambda estimate: positions[estimate.parameters[x]])
         ax.errorbar(
@@ -57,8 +56,8 @@ def across(
             yerr=[estimate.half_width or 0.0 for estimate in points] if several else None,
             label=name or None,
             color=colour,
-            linestyle=DASHES[index % len(DASHES)],
-            marker=MARKERS[index % len(MARKERS)],
+            linestyle=dash,
+            marker=marker,
             markersize=4,
             capsize=2,
         )
@@ -93,13 +92,13 @@ def over_time(results: Results, value: str, lines: str | None, flow: str | None,
         raise ResultsError(f"no series of `{value}` here")
     ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
     names_of_lines = list(dict.fromkeys(str(key[0]) for key in runs))
-    colours = dict(zip(names_of_lines, _colours(names_of_lines, ax), strict=True))
+    looks = dict(zip(names_of_lines, _looks(names_of_lines, ax), strict=True))
     labelled: set[str] = set()
     for key, (times, samples) in runs.items():
         name = str(key[0])
-        dash = DASHES[names_of_lines.index(name) % len(DASHES)]
+        colour, dash, _ = looks[name]
         label = None if name in labelled else name
-        ax.plot(times, samples, color=colours[name], linestyle=dash, label=label, linewidth=1.2)
+        ax.plot(times, samples, color=colour, linestyle=dash, label=label, linewidth=1.2)
         labelled.add(name)
     ax.set(xlabel="time, s", ylabel=_native.value_label(value))
     return _finish(ax, lines if len(names_of_lines) > 1 else None)
@@ -154,11 +153,12 @@ def _axis(key: str, values: Sequence[str]) -> tuple[dict[str, float], str]:
     return positions, f"{key}, {unit}" if unit else key
 
 
-def _colours(names: Sequence[str], ax: Axes) -> list[str]:
-    """The report's colours, of the shade for the axes' background."""
+def _looks(names: Sequence[str], ax: Axes) -> list[tuple[str, Dash, str]]:
+    """The report's colour, of the shade for the axes' background, dash pattern and marker of each name."""
     red, green, blue = matplotlib.colors.to_rgb(ax.get_facecolor()[:3])
     dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
-    return [shades[dark] for shades in _native.colours(list(names))]
+    looks = _native.looks(list(names))
+    return [(shades[dark], (0.0, dashes) if dashes else "solid", marker) for shades, dashes, marker in looks]
 
 
 def _finish(ax: Axes, lines: str | None) -> Axes:

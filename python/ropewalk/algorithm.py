@@ -138,8 +138,6 @@ class _Controlling(_Registered):
     deviations: ClassVar[Mapping[str, str]] = {}
     """Rules of `check_controller` that it breaks, each with the reason: `raises-unfilled-cwnd`,
     `keeps-cwnd-on-undo`, `sets-cwnd-on-recovered`, `reduces-on-loss-after-mark`."""
-    colour: ClassVar[tuple[str, str] | None] = None
-    """The colour in reports, `#rrggbb` for a white and for a black page."""
 
     def __init__(self, parameters: Mapping[str, float | str]) -> None:
         """`parameters` has a value for each declared parameter."""
@@ -285,7 +283,6 @@ def _controller_facts(cls: type[_Controlling]) -> dict[str, object]:
         "min_cwnd": cls.min_cwnd,
         "deviations": list(cls.deviations.items()),
         "single_path": getattr(cls, "single_path", None),
-        "colour": cls.colour,
     }
 
 

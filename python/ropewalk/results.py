@@ -20,7 +20,7 @@ __all__ = ["Estimate", "Results", "colours", "open"]
 
 def colours(names: Sequence[str]) -> list[tuple[str, str]]:
     """The report's colours of algorithms, or of other names in one figure: for white, and for black pages."""
-    return [(light, dark) for light, dark in _native.colours(list(names))]
+    return [(light, dark) for (light, dark), _, _ in _native.looks(list(names))]
 
 
 class Estimate:

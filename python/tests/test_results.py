@@ -98,6 +98,11 @@ def test_a_figure_has_a_line_an_algorithm_in_the_reports_colours(results: Result
         expected = [estimate.mean for estimate in estimates[2 * index : 2 * index + 2]]
         assert numpy.asarray(points.get_ydata()).tolist() == expected
         assert to_hex(points.get_color()) == ropewalk.colours(["reno", "bbr"])[index][0]
+    only = {"flow.tcp.congestion": "bbr"}
+    alone = results.figure("goodput_mbps", x="path.link.delay", lines="flow.tcp.congestion", only=only)
+    [bbr] = cast("list[ErrorbarContainer]", alone.containers)
+    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in (bbr.lines[0], lines[1].lines[0])]
+    assert looks[0] == looks[1], "BBR looks the same alone"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("path.link.delay, ms", "goodput, Mbit/s")
 
 

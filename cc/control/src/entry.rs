@@ -41,9 +41,6 @@ pub struct Properties {
     pub check: fn(&Params) -> Result<(), ParamError>,
     /// Notes on these (checked) parameters for the user, one sentence each.
     pub notes: fn(&Params) -> Vec<String>,
-    /// The algorithm's colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the
-    /// palette.
-    pub colour: Option<[&'static str; 2]>,
     /// The version of the code of an algorithm that is registered at run time, such as a hash of its source. A results
     /// folder records it, so that it never mixes runs of different code. For built-in algorithms, the program's version
     /// and commit identify the code.
@@ -51,7 +48,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Classic ECN, two packets, no deviations, Reno on a single path, no colour, built in.
+    /// Classic ECN, two packets, no deviations, Reno on a single path, built in.
     pub const DEFAULT: Self = Self {
         ecn: |_| Ecn::Classic,
         min_cwnd: 2,
@@ -59,7 +56,6 @@ impl Properties {
         check: |_| Ok(()),
         notes: |_| Vec::new(),
         single_path: Some("reno"),
-        colour: None,
         code_version: None,
     };
 }

@@ -5,6 +5,7 @@ use super::{DriverChoice, Evaluate, Run, worlds};
 use crate::{Failure, output};
 use ::report::ClaimColumn;
 use control::registry;
+use scenario::Overrides;
 use std::path::{Path, PathBuf};
 
 /// The scenario with the questions.
@@ -28,7 +29,7 @@ pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
 fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     let proposed = arguments.algorithms.iter().map(|name| proposed(name)).collect::<Result<Vec<_>, _>>()?;
     if let [(name, value)] = &proposed[..] {
-        return run::run(&questions(arguments, name, value, arguments.out.clone()));
+        return run::run(&questions(arguments, name, value, arguments.out.clone())?);
     }
     if arguments.json {
         return Err(Failure::Usage(
@@ -37,7 +38,7 @@ fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     }
     let column = |(name, value): &(String, String)| {
         let out = arguments.out.as_ref().map(|out| out.join(folder_name(name)));
-        let Finished { manifest, runs, dir, .. } = run::finish(&questions(arguments, name, value, out))?;
+        let Finished { manifest, runs, dir, .. } = run::finish(&questions(arguments, name, value, out)?)?;
         if let Some(dir) = dir {
             runner::write_page(&dir, &manifest, &runs, |_| ())?;
         }
@@ -52,19 +53,22 @@ fn folder_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
-/// The scenario with an algorithm in the place of `proposed`.
-fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>) -> Run {
-    let beside = BESIDE.map(|name| format!("\"{name}\"")).join(", ");
+/// The scenario with an algorithm, by its name, in the place of `proposed`.
+fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>) -> Result<Run, Failure> {
+    let tested = format!("{{ label = {}, value = {value} }}", toml_text(name));
+    let others = BESIDE.into_iter().filter(|other| *other != name).map(toml_text);
+    let swept: Vec<String> = std::iter::once(tested).chain(others).collect();
     let mut set = vec![
         format!("name=\"{SCENARIO}-{}\"", folder_name(name)),
         format!("title={}", toml_text(&format!("The questions of RFC 9743 to {name}"))),
-        format!("{KEY}=[{{ label = \"proposed\", value = {value} }}, {beside}]"),
+        format!("{KEY}=[{}]", swept.join(", ")),
     ];
+    set.extend(claims_about(name)?);
     if !arguments.cases.is_empty() {
         let cases: Vec<String> = arguments.cases.iter().map(|case| toml_text(case)).collect();
         set.push(format!("sweep.case=[{}]", cases.join(", ")));
     }
-    Run {
+    Ok(Run {
         file: SCENARIO.into(),
         on: DriverChoice::Sim,
         traffic: None,
@@ -80,7 +84,19 @@ fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>
         capture: false,
         json: arguments.json,
         quiet: arguments.quiet,
-    }
+    })
+}
+
+/// What makes the claims of the scenario, which are about `proposed`, claims about an algorithm.
+fn claims_about(name: &str) -> Result<Vec<String>, Failure> {
+    let scenario = run::find(Path::new(SCENARIO), &Overrides::default(), true)?;
+    let claims = ::report::layout(&scenario)?.claims;
+    let named = |other: &String| toml_text(if other == "proposed" { name } else { other });
+    let set = |(index, claim): (usize, &::report::Claim)| {
+        let names: Vec<String> = claim.test.names().iter().map(named).collect();
+        format!("claim.{index}.{}=[{}]", claim.test.key(), names.join(", "))
+    };
+    Ok(claims.iter().enumerate().map(set).collect())
 }
 
 /// A short name of an algorithm, and its TOML value: from a name of the registry, a table with parameters, or a policy's

@@ -39,7 +39,6 @@ struct ControllerFacts {
     min_cwnd: u32,
     deviations: Vec<(String, String)>,
     single_path: Option<String>,
-    colour: Option<(String, String)>,
 }
 
 /// The declarations of a class of schedulers in addition to [`Facts`].
@@ -124,7 +123,6 @@ fn algorithm_entry(class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyR
             min_cwnd: more.min_cwnd,
             deviations: deviations.leak(),
             single_path: more.single_path.map(leak),
-            colour: more.colour.map(|(light, dark)| [leak(light), leak(dark)]),
             code_version: Some(leak(facts.code_version)),
             ..Properties::DEFAULT
         },

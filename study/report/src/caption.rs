@@ -3,7 +3,7 @@
 use crate::copies;
 use crate::grid::Grid;
 use crate::layout::{Scope, Table};
-use crate::number::{format_number, name_with_unit_in};
+use crate::number::{format_number, name_and_unit_in, name_with_unit_in};
 use crate::study::{Study, short_names};
 
 /// The caption of a grid.
@@ -13,7 +13,10 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let value = || name_with_unit_in(&table.scope, &table.values[0].value) + &flow_suffix + &time;
     let value = table.columns.as_ref().map_or(String::new(), |_| value());
-    let parts = [table.title.clone(), capitalise(&value)];
+    // A title that is the value's name is not said twice.
+    let is_name = table.title.eq_ignore_ascii_case(&name_and_unit_in(&table.scope, &table.values[0].value).0);
+    let title = if is_name && !value.is_empty() { String::new() } else { table.title.clone() };
+    let parts = [title, capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     let parts = [format!("{name}{mean}"), grid.panel.clone(), copies::caption(study, table)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")

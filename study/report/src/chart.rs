@@ -1,7 +1,7 @@
 //! Charts of time series over time: which columns share a chart, and the style of each line.
 
 use crate::axes::with_unit;
-use crate::colour::{self, DASHES};
+use crate::colour::{self, DASHES, Slots};
 use crate::decimate::aligned;
 use crate::number;
 use crate::resample::resampled;
@@ -156,9 +156,12 @@ fn make_unique(lines: &mut [Line]) {
 
 /// The slot of each subject of a run: flows by their algorithms, then paths; a subflow has the colour of its path.
 fn slots(run: &Run) -> BTreeMap<String, usize> {
-    let algorithms = run.flows.iter().map(|flow| flow.congestion_control.as_str());
-    let names: Vec<&str> = algorithms.chain(run.paths.iter().map(|_| "")).collect();
-    let assigned = colour::assign(&names);
+    let algorithms = Slots::of(run.flows.iter().map(|flow| flow.congestion_control.as_str()));
+    let own = run
+        .flows
+        .iter()
+        .map(|flow| algorithms.get(&flow.congestion_control).filter(|_| !flow.congestion_control.is_empty()));
+    let assigned = colour::assign(&own.chain(run.paths.iter().map(|_| None)).collect::<Vec<_>>());
     let (of_flows, of_paths) = assigned.split_at(run.flows.len());
     let flows = run.flows.iter().zip(of_flows).map(|(flow, slot)| (format!("flow {}", flow.name), *slot));
     let paths = run.paths.iter().zip(of_paths).map(|(path, slot)| (format!("path {}", path.name), *slot));

@@ -1,10 +1,13 @@
-//! The look of lines and bars: seven colours that every eye can tell apart, and dashes.
+//! The look of lines, points and bars: seven colours that every eye can tell apart, dashes and markers. An algorithm has the
+//! same look in every report, page, file and Python figure.
 //!
 //! Between any two colours of the palette the CIEDE2000 difference is 13 or more, for normal vision and with each of the
 //! three dichromacies as Machado, Oliveira and Fernandes (2009) simulate them, on a light and on a dark page; and each
 //! has a contrast of 3 to the page (WCAG 2.2, 1.4.11). No two of the first 49 slots have the same colour and dashes.
 
+use crate::grid::unique;
 use std::collections::BTreeMap;
+use strings::fnv1a;
 
 /// Colour on white and on black.
 pub type Colour = [&'static str; 2];
@@ -26,31 +29,79 @@ pub(crate) const COLOURS: usize = PALETTE.len();
 /// The dash patterns of lines, in thirds of a point; the first is solid.
 pub(crate) const DASHES: [&str; 7] = ["", "6 2", "2 2", "8 2 2 2", "12 3", "5 2 1 2 1 2", "1 3"];
 
+/// The names of the markers of points, as matplotlib calls them.
+pub(crate) const MARKERS: [&str; 7] = ["o", "s", "^", "D", "v", "P", "X"];
+
+/// The built-in algorithms: the place in the list is the slot. Those that studies compare often have a colour each.
+const ALGORITHMS: [&str; 38] = [
+    "cubic",
+    "bbr",
+    "vegas",
+    "olia",
+    "reno",
+    "lia",
+    "balia",
+    "hybla",
+    "illinois",
+    "htcp",
+    "veno",
+    "scalable",
+    "westwood",
+    "highspeed",
+    "bic",
+    "bbr3",
+    "wvegas",
+    "dctcp",
+    "yeah",
+    "uncontrolled",
+    "prague",
+    "copa",
+    "bbr3-draft",
+    "cdg",
+    "fully-coupled",
+    "compound",
+    "ewtcp",
+    "semicoupled",
+    "discern",
+    "coupled-bbr",
+    "c-mpbbr",
+    "bbr-path",
+    "policy",
+    "nv",
+    "lp",
+    "ledbat-plus-plus",
+    "dmctcp",
+    "elastic",
+];
+
+/// The number of slots, no two of which have the same colour and dashes, or the same colour and marker.
+const SLOTS: usize = COLOURS * DASHES.len();
+
 /// The colour of a slot.
 pub(crate) fn colour(slot: usize) -> usize {
     slot % COLOURS
 }
 
-/// The dash pattern of a slot.
+/// The dash pattern of a slot, and its marker.
 pub(crate) fn dash(slot: usize) -> usize {
     (slot + slot / COLOURS) % DASHES.len()
 }
 
-/// Algorithms by name, each with the slot that it has throughout a report.
+/// Algorithms by name, each with its slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(BTreeMap<String, usize>);
 
 impl Slots {
-    /// Of these algorithms: each has the slot that its registered colour is nearest to, or the next one that is free.
+    /// Of these algorithms and all that are registered. One that is not built in has a slot by its name.
     pub(crate) fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
-        let mut unique: Vec<String> = Vec::new();
-        for name in names.into_iter().map(canonical) {
-            if !unique.contains(&name) {
-                unique.push(name);
-            }
+        let known = ALGORITHMS.into_iter().chain(control::registry::names()).map(str::to_owned);
+        let names = unique(known.chain(names.into_iter().map(str::to_owned)).map(|name| canonical(&name)));
+        let mut slots = BTreeMap::new();
+        for name in names {
+            let slot = free_slot(own_slot(&name), &slots.values().copied().collect::<Vec<_>>());
+            slots.insert(name, slot);
         }
-        let slots = assign(&unique.iter().map(String::as_str).collect::<Vec<_>>());
-        Self(unique.into_iter().zip(slots).collect())
+        Self(slots)
     }
 
     /// The slot of an algorithm; none of any other name.
@@ -58,15 +109,12 @@ impl Slots {
         self.0.get(&canonical(name)).copied()
     }
 
-    /// The slots of names that stand side by side: those of algorithms if all are that, otherwise one after the other.
+    /// The slots of names that stand side by side, none twice: algorithms have their own, others the first ones that are
+    /// free.
     pub(crate) fn of_several(&self, names: &[String]) -> Vec<usize> {
-        let slots: Option<Vec<usize>> = names.iter().map(|name| self.get(name)).collect();
-        slots.filter(|slots| are_unique(slots)).unwrap_or_else(|| (0..names.len()).collect())
+        let own: Vec<Option<usize>> = names.iter().map(|name| self.get(name)).collect();
+        assign(&own)
     }
-}
-
-fn are_unique(slots: &[usize]) -> bool {
-    slots.iter().enumerate().all(|(index, slot)| !slots[..index].contains(slot))
 }
 
 /// The name in the registry; an algorithm without a name (UDP) is "uncontrolled".
@@ -77,32 +125,35 @@ fn canonical(name: &str) -> String {
     }
 }
 
-/// A slot for each name, none twice: that nearest to the registered colour, or else the next free one.
-pub(crate) fn assign(names: &[&str]) -> Vec<usize> {
+/// The slot of an algorithm by its name: that of the table, or one of those which the table leaves free.
+fn own_slot(name: &str) -> usize {
+    let by_name = || ALGORITHMS.len() + (fnv1a(name.bytes()) % (SLOTS - ALGORITHMS.len()) as u64) as usize;
+    ALGORITHMS.iter().position(|algorithm| *algorithm == name).unwrap_or_else(by_name)
+}
+
+/// The slot `own` if it is free; otherwise one of the same colour, or else any.
+fn free_slot(own: usize, taken: &[usize]) -> usize {
+    let same_colour = (0..DASHES.len()).map(|round| (own + round * COLOURS) % SLOTS);
+    same_colour.chain(0..SLOTS).find(|slot| !taken.contains(slot)).unwrap_or(own)
+}
+
+/// A slot for each series, none twice as far as there are slots: its own, or of series without one the first that is free, of a
+/// colour that nothing has if there is one.
+pub(crate) fn assign(own: &[Option<usize>]) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
-    for name in names {
-        let round = taken.len() / COLOURS * COLOURS;
-        let preferred = preferred(name).map(|slot| round + slot).filter(|slot| !taken.contains(slot));
-        let free = (round..).find(|slot| !taken.contains(slot)).unwrap_or_default();
-        taken.push(preferred.unwrap_or(free));
+    let mut slots = vec![0; own.len()];
+    let with_own = own.iter().enumerate().filter_map(|(index, slot)| Some((index, (*slot)?)));
+    for (index, own) in with_own {
+        slots[index] = free_slot(own, &taken);
+        taken.push(slots[index]);
     }
-    taken
-}
-
-/// The palette's colour nearest to that which an algorithm is registered with.
-fn preferred(name: &str) -> Option<usize> {
-    let [light, _] = control::registry::find(name)?.properties.colour?;
-    let distance = |colour: &Colour| {
-        let pairs = channels(colour[0]).into_iter().zip(channels(light));
-        pairs.map(|(one, other)| (one - other).pow(2)).sum::<i32>()
-    };
-    PALETTE.iter().enumerate().min_by_key(|(_, colour)| distance(colour)).map(|(index, _)| index)
-}
-
-/// Red, green and blue of `#rrggbb`, 0 to 255.
-pub(crate) fn channels(colour: &str) -> [i32; 3] {
-    [1, 3, 5]
-        .map(|start| colour.get(start..start + 2).and_then(|digits| i32::from_str_radix(digits, 16).ok()).unwrap_or(0))
+    for (index, _) in own.iter().enumerate().filter(|(_, own)| own.is_none()) {
+        let has_new_colour = |slot: &usize| !taken.iter().any(|taken| colour(*taken) == colour(*slot));
+        let of_new_colour = (0..COLOURS).find(has_new_colour);
+        slots[index] = of_new_colour.unwrap_or_else(|| free_slot(index % SLOTS, &taken));
+        taken.push(slots[index]);
+    }
+    slots
 }
 
 /// The palette's colours on white.
@@ -116,12 +167,27 @@ pub fn of_path(index: usize) -> Colour {
     PALETTE[COLOURS - 1 - index % COLOURS]
 }
 
-/// The colours of `names` that stand side by side.
+/// How a series looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The colour of its line, marker or bar.
+    pub colour: Colour,
+    /// The dash pattern in thirds of a point: lengths of dashes and gaps; empty if solid.
+    pub dashes: &'static str,
+    /// The marker of its points, as matplotlib calls it.
+    pub marker: &'static str,
+}
+
+/// The looks of `names` that stand side by side: algorithms have their own.
 #[must_use]
-pub fn of_several(names: &[&str]) -> Vec<Colour> {
+pub fn of_several(names: &[&str]) -> Vec<Look> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let slots = Slots::of(names.iter().map(String::as_str)).of_several(&names);
-    slots.into_iter().map(|slot| PALETTE[colour(slot)]).collect()
+    let slots = Slots::of([]).of_several(&names);
+    slots.into_iter().map(look).collect()
+}
+
+fn look(slot: usize) -> Look {
+    Look { colour: PALETTE[colour(slot)], dashes: DASHES[dash(slot)], marker: MARKERS[dash(slot)] }
 }
 
 /// The colours as custom properties `--c0`, `--c1`, ... for both themes.

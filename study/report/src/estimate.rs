@@ -27,7 +27,7 @@ impl Estimate {
 }
 
 /// The 97.5 % quantile of Student's t distribution.
-fn student_975(degrees: usize) -> f64 {
+pub(crate) fn student_975(degrees: usize) -> f64 {
     const SMALL: [f64; 10] = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814];
     if let Some(quantile) = SMALL.get(degrees - 1) {
         return *quantile;

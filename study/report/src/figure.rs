@@ -1,16 +1,17 @@
 //! Figures over time: a line for each value of a swept key, in a chart for each setting of the other keys.
 
+use crate::answer::is_algorithmic;
 use crate::axes::with_unit;
 use crate::caption::{capitalise, time_range};
 use crate::chart::{self, Chart, Line};
 use crate::decimate::aligned;
 use crate::grid::{other_keys, unique};
-use crate::layout::{Figure, FigureKind};
+use crate::layout::{BY_FLOW, Figure, FigureKind};
 use crate::resample::resampled;
 use crate::study::{Study, SweepCell};
 use crate::trajectory::Trajectory;
 use crate::value::trajectory;
-use crate::{bars, colour, distribution, number};
+use crate::{bars, colour, copies, distribution, number};
 use record::{Run, Series};
 
 /// The data of a figure.
@@ -45,8 +46,31 @@ pub(crate) fn title(figure: &Figure) -> String {
         title => title.to_owned(),
     };
     let flow_suffix = figure.scope.flow.as_ref().map_or(String::new(), |flow| format!(", flow {flow}"));
-    format!("{name}{flow_suffix}{}", time_range(&figure.scope))
+    let time = time_range(&figure.scope);
+    // A title may say the time itself.
+    let time = if name.contains(time.trim_start_matches(" in ")) { "" } else { &time };
+    format!("{name}{flow_suffix}{time}")
 }
+
+/// The heading with what the lines are of: subflows, or sums over them.
+fn title_of_lines(figure: &Figure, cells: &[&SweepCell<'_>]) -> String {
+    let is_multipath = |cell: &&SweepCell<'_>| {
+        let run = cell.runs[0];
+        let names = copies::names(run, &cell.scope(&figure.scope));
+        names.iter().any(|name| run.subflows.iter().any(|subflow| subflow.flow == *name))
+    };
+    let is_of_subflow = |cell: &&SweepCell<'_>| cell.flow.as_ref().is_some_and(|flow| flow.contains('/'));
+    let of = match () {
+        () if cells.iter().all(is_of_subflow) => ", per subflow",
+        () if SUMS.contains(&figure.value.as_str()) && cells.iter().any(is_multipath) => ", sum over subflows",
+        () => "",
+    };
+    title(figure) + of
+}
+
+/// The columns of which an MPTCP flow has the sum over its subflows.
+const SUMS: [&str; 5] =
+    ["cwnd_packets", "in_flight_packets", "sent_packets", "retransmitted_packets", "dropped_packets"];
 
 /// The text in the place of a figure without values.
 pub(crate) fn empty_note(figure: &Figure) -> String {
@@ -78,26 +102,35 @@ pub(crate) fn line_count(study: &Study<'_>, figure: &Figure) -> usize {
 /// The data of a figure with at most `limit` points a line; none if no cell has the series.
 pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> Option<FigureData> {
     let cells = study.cells_in_scope(&figure.scope, &[&figure.lines]);
-    let keys = other_keys(&cells, &[&figure.lines]);
+    let mut keys = other_keys(&cells, &[&figure.lines]);
     let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
-    let legend = legend(study, figure, &cells);
+    let lines = overlaid(&cells, &keys, &figure.lines).unwrap_or(&figure.lines);
+    keys.retain(|key| *key != lines);
+    let legend = legend(study, lines, &cells);
     let unit = chart::unit(&figure.value);
     let panel = |name: String| {
         let cells_of_panel = cells.iter().copied().filter(|cell| cell.heading(&keys) == name).collect();
-        panel(figure, &legend, &unit, (name, cells_of_panel), limit)
+        panel((figure, lines), &legend, &unit, (name, cells_of_panel), limit)
     };
     let panels: Vec<Panel> =
         unique(cells.iter().map(|cell| cell.heading(&keys))).into_iter().filter_map(panel).collect();
     let max = panels.iter().map(|panel: &Panel| panel.chart.max).fold(0.0, f64::max);
     (!panels.is_empty()).then(|| {
         let axis = with_unit(&number::name_and_unit_in(&figure.scope, &figure.value).0, &unit);
-        FigureData { title: title(figure), unit, axis, legend, max, panels }
+        FigureData { title: title_of_lines(figure, &cells), unit, axis, legend, max, panels }
     })
 }
 
+/// The key of algorithms or schedulers whose values are the lines of a figure by flow, if each chart had the line of one flow.
+fn overlaid<'k>(cells: &[&SweepCell<'_>], keys: &[&'k str], lines: &str) -> Option<&'k str> {
+    let is_of_one = unique(cells.iter().map(|cell| cell.parameter(BY_FLOW))).len() == 1;
+    let key = keys.iter().copied().find(|key| is_algorithmic(key));
+    key.filter(|_| lines == BY_FLOW && is_of_one)
+}
+
 /// The lines of a figure, no two of which look the same; those of algorithms have their colours of the report.
-fn legend(study: &Study<'_>, figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
-    let names = unique(cells.iter().map(|cell| cell.parameter(&figure.lines).to_owned()));
+fn legend(study: &Study<'_>, lines: &str, cells: &[&SweepCell<'_>]) -> Vec<Line> {
+    let names = unique(cells.iter().map(|cell| cell.parameter(lines).to_owned()));
     let slots = study.slots().of_several(&names);
     let line = |(name, slot): (String, usize)| Line {
         name,
@@ -109,7 +142,7 @@ fn legend(study: &Study<'_>, figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<L
 }
 
 fn panel(
-    figure: &Figure,
+    (figure, lines): (&Figure, &str),
     legend: &[Line],
     unit: &str,
     (title, cells): PanelCells<'_, '_>,
@@ -117,7 +150,7 @@ fn panel(
 ) -> Option<Panel> {
     let mut trajectories: Vec<(Line, Trajectory)> = Vec::new();
     for line in legend {
-        let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
+        let Some(cell) = cells.iter().find(|cell| cell.parameter(lines) == line.name) else { continue };
         let scope = cell.scope(&figure.scope);
         let trajectory_of = |run: &Run| trajectory(run, &figure.value, &scope);
         let baseline = cell.baseline.first().and_then(|run| trajectory_of(run));

@@ -150,7 +150,7 @@ impl Grid {
 }
 
 /// The values of a cell in a column.
-fn column_sample(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
+pub(crate) fn column_sample(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
     let Column { value, flow, .. } = column_of(table, column);
     match flow {
         Some(_) => sample(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
@@ -263,7 +263,7 @@ fn baseline_reference(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<R
 }
 
 /// The value that a column shows.
-fn column_of(table: &Table, column: usize) -> &Column {
+pub(crate) fn column_of(table: &Table, column: usize) -> &Column {
     &table.values[if table.columns.is_some() { 0 } else { column }]
 }
 

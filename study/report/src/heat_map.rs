@@ -1,5 +1,6 @@
 //! Heat maps: the numbers of a table on a fixed scale, on which one value may be marked as a threshold.
 
+use crate::direction::{Direction, direction};
 use crate::grid::{Grid, Value, median};
 use crate::layout::HeatMap;
 use crate::number::{DASH, plural};
@@ -19,9 +20,21 @@ pub(crate) fn is_below(scale: &HeatMap, number: f64) -> bool {
     scale.threshold.is_some_and(|threshold| number < threshold)
 }
 
+/// [`shade`] of a value of which less may be better: then the colours of both sides are exchanged, and without a threshold
+/// it is the colour of what is bad.
+pub(crate) fn shade_of(value: &str, scale: &HeatMap, number: f64) -> (&'static str, f64) {
+    let (class, strength) = shade(scale, number);
+    let class = match (class, direction(value)) {
+        ("less", Direction::Lower) => "more",
+        ("more" | "even", Direction::Lower) => "less",
+        (class, _) => class,
+    };
+    (class, strength)
+}
+
 /// The CSS class of a number and the strength of its colour, 0 to 1: on either side of the threshold the stronger the
 /// farther from it; without a threshold from the scale's lower end on.
-pub(crate) fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
+fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
     let HeatMap { min, max, threshold, even } = *scale;
     let beyond = |share: f64| MIN_STRENGTH + (1.0 - MIN_STRENGTH) * share.clamp(0.0, 1.0);
     if let Some(even) = even {
@@ -74,6 +87,18 @@ mod tests {
         ];
         assert_eq!(shades, expected);
         assert_eq!([0.7499, 0.75].map(|number| is_below(&scale, number)), [true, false]);
+    }
+
+    #[test]
+    fn where_less_is_better_what_is_below_the_threshold_has_the_good_colour() {
+        let scale = |threshold| HeatMap { min: 0.0, max: 1.0, threshold, even: None };
+        let classes = |value| {
+            let with = [0.2, 0.8].map(|number| shade_of(value, &scale(Some(0.5)), number).0);
+            (with, shade_of(value, &scale(None), 0.8).0)
+        };
+        assert_eq!(classes("goodput_mbps"), (["less", "more"], "even"));
+        assert_eq!(classes("drop_percent"), (["more", "less"], "less"));
+        assert_eq!(classes("cwnd_packets"), (["less", "more"], "even"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::number::plural;
 use crate::provenance::{Provenance, shell};
 use crate::short::short_form;
 use crate::study::Study;
-use crate::{colour, drawing, number};
+use crate::{answer, colour, diagnosis, drawing, marks, number};
 pub use overview::compare_html;
 use serde_json::{Value, json};
 use strings::escape_html;
@@ -42,20 +42,28 @@ pub fn html(study: &Study<'_>) -> String {
     let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES_PERCENT };
     let part = PagePart { percent, ..PagePart::default() };
     let (plots, figures) = (plots::plots(study, &study.cells(), &part), figures::figures(study));
-    let (summary_tables, series) = (tables::summary_tables(study), plots.section);
-    let [first, second] =
-        if !study.layout.tables.is_empty() { [series, summary_tables] } else { [summary_tables, series] };
+    let (summary_tables, shown) = (tables::summary_tables(study), plots.shown);
+    let count = study.layout.tables.len();
+    let [first, others] = [("results", "Result", 0..count.min(1)), ("tables", "More tables", 1.min(count)..count)]
+        .map(|(id, heading, tables)| tables::results(study, tables, (id, heading), shown));
+    let [leading, closing] =
+        if study.layout.tables.is_empty() { [summary_tables, String::new()] } else { [first, summary_tables] };
+    let claims = claims::claims(study);
+    let [verdicts, claims] = if study.is_assessment() { [claims, String::new()] } else { [String::new(), claims] };
     let sections = [
-        claims::claims(study),
+        verdicts,
+        leading,
+        limits(study),
         figures.section,
-        tables::results(study, plots.shown),
-        first,
-        second,
+        claims,
+        others,
+        plots.section,
+        closing,
         parameters_and_scenario(study),
     ];
     page(
         study.title,
-        &header(study, note),
+        &(header(study, note) + &tables::list(&study.layout.tables)),
         &sections,
         &PageData { over_time: plots.data.into_iter().collect(), figures: figures.data, files: figures.files },
         study,
@@ -151,12 +159,43 @@ fn contents(sections: &[String]) -> String {
     format!("<nav>{}</nav>\n", sections.iter().filter_map(heading).collect::<Vec<_>>().join(" "))
 }
 
-/// The head of a page: what the study is, and a note on a short run.
+/// The head of a page: a note on a short run, the answer, and what the study is.
 fn header(study: &Study<'_>, note: &str) -> String {
-    let note = if note.is_empty() { String::new() } else { format!("<p><strong>{}</strong></p>\n", escape_html(note)) };
-    let about: String = note + &paragraphs(study.about);
+    let strong = |text: &str| format!("<p><strong>{}</strong></p>\n", escape_html(text));
+    let note = if note.is_empty() { String::new() } else { strong(note) };
+    format!(
+        "<header>\n<h1>{}</h1>\n{note}{}{}{}</header>\n",
+        escape_html(study.title),
+        answer(study),
+        tables::disturbance_notes(study),
+        paragraphs(study.about)
+    )
+}
+
+/// The sentences that answer the study's question, and what their words mean.
+fn answer(study: &Study<'_>) -> String {
+    let sentences = answer::sentences(study);
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let note = answer::note(&sentences).map(|note| format!("<p class=\"note\">{note}</p>\n"));
+    format!("<p class=\"answer\">{}</p>\n{}", escape_html(&sentences.join(" ")), note.unwrap_or_default())
+}
+
+/// What limits the results, a sentence each; empty if nothing is known to.
+fn limits(study: &Study<'_>) -> String {
+    let sentences = marks::sentences(study).into_iter().chain(diagnosis::sentences(study));
+    let items: String = sentences.map(|sentence| format!("<li>{}</li>\n", escape_html(&sentence))).collect();
+    match items.is_empty() {
+        true => items,
+        false => format!("<section id=\"limits\">\n<h2>What limits the results</h2>\n<ul>\n{items}</ul>\n</section>\n"),
+    }
+}
+
+/// What repeats the study, in names and values.
+fn facts(study: &Study<'_>) -> String {
     let cells = study.cells().len();
-    let facts = [
+    definition_list(&[
         ("Source", study.source.to_owned()),
         ("Scenario", study.scenario.to_owned()),
         ("Driver", study.driver.to_owned()),
@@ -164,8 +203,7 @@ fn header(study: &Study<'_>, note: &str) -> String {
         ("Runs", format!("{} ({}, {})", study.runs.len(), plural(cells, "cell"), seeds(study))),
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),
-    ];
-    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape_html(study.title), definition_list(&facts))
+    ])
 }
 
 /// A list of names and values, without empty values.
@@ -183,7 +221,19 @@ fn seeds(study: &Study<'_>) -> String {
 
 fn paragraphs(text: &str) -> String {
     let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
-    blocks.map(|block| format!("<p>{}</p>\n", escape_html(block))).collect()
+    blocks.map(|block| format!("<p>{}</p>\n", with_code(block))).collect()
+}
+
+/// A text whose parts in backticks are code.
+fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_code = |index: usize| index % 2 == 1 && index + 1 < parts.len();
+    let part = |(index, part): (usize, &&str)| match (is_code(index), index % 2) {
+        (true, _) => format!("<code>{}</code>", escape_html(part)),
+        (false, 1) => format!("`{}", escape_html(part)),
+        (false, _) => escape_html(part),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 fn parameters_and_scenario(study: &Study<'_>) -> String {
@@ -211,8 +261,9 @@ fn parameters_and_scenario(study: &Study<'_>) -> String {
     };
     let duration = number::format_number(study.runs.first().map_or(0.0, |run| run.duration_s));
     format!(
-        "<section id=\"run\">\n<h2>What was run</h2>\n<p>Each run lasted {duration} s. All records are in the Parquet files \
-         beside this page.</p>\n{parameters}{}</section>\n",
+        "<section id=\"run\">\n<h2>What was run</h2>\n{}\n<p>Each run lasted {duration} s. All records are in the Parquet files \
+         next to this page.</p>\n{parameters}{}</section>\n",
+        facts(study),
         provenance(&study.provenance, ["", "simulator"].contains(&study.driver))
     )
 }
@@ -220,8 +271,8 @@ fn parameters_and_scenario(study: &Study<'_>) -> String {
 /// The command, the scenario as it was run, and what the options of the command changed in the file.
 fn provenance(provenance: &Provenance<'_>, is_simulated: bool) -> String {
     let again = match is_simulated {
-        true => "with the program named at the top, gives these numbers again to the last digit; the digest proves it",
-        false => "with the program and the kernel named at the top, repeats the experiment",
+        true => "with the program named above, gives these numbers again to the last digit; the digest proves it",
+        false => "with the program and the kernel named above, repeats the experiment",
     };
     let files = "Files that it names are looked for beside it.";
     let command = match provenance.command {

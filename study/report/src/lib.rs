@@ -8,6 +8,7 @@
 //! A published value that was not run is shown as such, and a value that was never published stands alone. Values of
 //! disturbed runs are marked, and so are outliers.
 
+mod answer;
 mod axes;
 mod bars;
 mod caption;
@@ -20,6 +21,7 @@ mod cpu;
 mod csv;
 mod decimate;
 mod diagnosis;
+mod direction;
 mod distribution;
 mod dot_plot;
 mod drawing;
@@ -33,6 +35,7 @@ mod heat_map;
 mod html;
 mod layout;
 mod load;
+mod marks;
 mod notebook;
 mod number;
 mod overview;

@@ -38,6 +38,9 @@ pub struct Study<'a> {
     pub baseline: Option<Baseline<'a>>,
 }
 
+/// The number of tables from which on a page lists them.
+pub(crate) const MANY_TABLES: usize = 10;
+
 /// Another driver's runs of the same cells, or of some of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline<'a> {
@@ -121,6 +124,14 @@ impl<'a> SweepCell<'a> {
 }
 
 impl<'a> Study<'a> {
+    /// Whether the verdicts on claims come first: all of them are questions of the document that the study follows, such as
+    /// "RFC 9743".
+    pub(crate) fn is_assessment(&self) -> bool {
+        let document = self.source.split(':').next().unwrap_or_default();
+        let claims = &self.layout.claims;
+        !document.is_empty() && !claims.is_empty() && claims.iter().all(|claim| claim.source.starts_with(document))
+    }
+
     /// The slots of the algorithms of all flows.
     pub(crate) fn slots(&self) -> Slots {
         Slots::of(self.runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.congestion_control.as_str())))

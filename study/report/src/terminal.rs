@@ -1,11 +1,13 @@
 //! A study in the terminal. A table that is wider than the terminal is split into blocks of columns.
 
+use crate::answer;
 use crate::caption::{caption, corner, footer};
 use crate::diagnosis;
 use crate::figure;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
 use crate::layout::{HeatMap, Table};
+use crate::marks;
 use crate::number::{
     DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed, plural,
 };
@@ -38,6 +40,13 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = paragraph(study.title, width, Style::Bold, color);
     out += &paragraph(study.source, width, Style::Dim, color);
     out += &short.as_ref().map_or_else(String::new, |(_, note)| paragraph(note, width, Style::Plain, color));
+    let answer = answer::sentences(study).join(" ");
+    if !answer.is_empty() {
+        out += &("\n".to_owned() + &paragraph(&answer, width, Style::Plain, color));
+    }
+    let claims = claims::claims(study, width, color);
+    let [first, later] = if study.is_assessment() { [claims.as_str(), ""] } else { ["", claims.as_str()] };
+    out += first;
     for shown in &study.layout.tables {
         let grids = Grid::of(study, shown);
         grids.iter().for_each(|grid| out += &grid_table(study, shown, grid, width, color));
@@ -49,10 +58,10 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
         summary_tables(study, MAX_ROWS).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out += &disturbance_notes(study, width, color);
-    for sentence in diagnosis::sentences(study) {
+    for sentence in marks::sentences(study).into_iter().chain(diagnosis::sentences(study)) {
         out += &("\n".to_owned() + &paragraph(&sentence, width, Style::Plain, color));
     }
-    out += &claims::claims(study, width, color);
+    out += later;
     out += &figures(study, width, color);
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
 }

@@ -101,7 +101,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The basis of a claim's verdict: the numbers behind "proposed" and "cubic", the ratio, and the bound.
+/// The basis of a claim's verdict: the numbers behind the algorithm's name and "cubic", the ratio, and the bound.
 #[derive(Debug, PartialEq)]
 struct Numbers<'a> {
     proposed: &'a str,
@@ -116,10 +116,11 @@ fn numbers(result: &Value) -> Numbers<'_> {
         let (_, rest) = text.split_once(start)?;
         rest.split(end).next().map(str::trim)
     };
+    let (name, of_algorithm) = text.split_once(' ').unwrap_or_default();
     let ratio = between("ratio ", &[',']);
-    let bound = text.split_once("claimed ").map_or("", |(_, bound)| bound).replace(", or proposed ", ", or ");
+    let bound = text.split_once("claimed ").map_or("", |(_, bound)| bound).replace(&format!(", or {name} "), ", or ");
     Numbers {
-        proposed: between("proposed ", &[' ', ',']).unwrap_or_default(),
+        proposed: of_algorithm.split([' ', ',']).next().unwrap_or_default(),
         cubic: between("over cubic ", &[':']),
         bound: if ratio.is_some() { format!("ratio {bound}") } else { bound },
         ratio,
@@ -288,12 +289,12 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_claim_are_read_from_its_text() {
-        let text = "proposed 0.516 over cubic 0.558 %: ratio 0.926, claimed at most 2, or proposed at most 2 %";
+        let text = "bbr3 0.516 over cubic 0.558 %: ratio 0.926, claimed at most 2, or bbr3 at most 2 %";
         let claim = serde_json::json!({ "values": [{ "numbers": text }] });
         let bound = "ratio at most 2, or at most 2 %".to_owned();
         let expected = Numbers { proposed: "0.516", cubic: Some("0.558 %"), ratio: Some("0.926"), bound };
         assert_eq!(numbers(&claim), expected);
-        let claim = serde_json::json!({ "values": [{ "numbers": "proposed 7, claimed at most 9" }] });
+        let claim = serde_json::json!({ "values": [{ "numbers": "bbr3 7, claimed at most 9" }] });
         assert_eq!(numbers(&claim), Numbers { proposed: "7", cubic: None, ratio: None, bound: "at most 9".into() });
     }
 

@@ -24,7 +24,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "balanced linked adaptation: couples the decrease as well as the increase",
     source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    properties: Properties { colour: Some(["#228833", "#5cbf6e"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Balia { kernel_integers: kernel_integers(params) })),
 };
 

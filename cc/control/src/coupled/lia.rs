@@ -22,7 +22,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "linked increases: in total the throughput of one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],
-    properties: Properties { colour: Some(["#4477aa", "#7fa9d6"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Lia { kernel_integers: kernel_integers(params) })),
 };
 

@@ -24,7 +24,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "opportunistic linked increases: moves window from the largest to the best paths",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    properties: Properties { colour: Some(["#d4475a", "#ff8c9a"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Olia { kernel_integers: kernel_integers(params) })),
 };
 

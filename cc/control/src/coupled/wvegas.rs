@@ -51,7 +51,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     ],
     properties: Properties {
         deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
-        colour: Some(["#aa3377", "#d66ca5"]),
         // On a single path it is Vegas with `total_alpha`.
         single_path: None,
         ..Properties::DEFAULT

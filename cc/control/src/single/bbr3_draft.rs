@@ -28,6 +28,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v3 as specified by the IETF's draft: bounds learnt from loss; some rules differ from Linux's",
     source: "draft-ietf-ccwg-bbr-06",
     parameters: &[bbr3::LOSS_THRESHOLD, bbr3::BETA, bbr3::HEADROOM, bbr3::PROBE_WAIT],
-    properties: Properties { ecn: |_| Ecn::Classic, colour: None, ..bbr3::ENTRY.properties },
+    properties: Properties { ecn: |_| Ecn::Classic, ..bbr3::ENTRY.properties },
     constructor: Constructor::PerPath(|params| Box::new(Bbr3::as_in_draft(params))),
 };

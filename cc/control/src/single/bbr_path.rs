@@ -14,7 +14,7 @@
 //!   an RTT of less than a few milliseconds, three are a standing queue of 3 ms for every flow that shares the path.
 
 use super::bbr::Bbr;
-use crate::{AlgorithmEntry, Constructor, Properties};
+use crate::{AlgorithmEntry, Constructor};
 
 /// The registry's entry.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -22,7 +22,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     aliases: &[],
     title: "BBR v1 for a tunnel's path: random loss and gaps between bursts do not slow it",
     source: "own rule, after BBR v1 (ACM Queue 2016)",
-    properties: Properties { colour: None, ..super::bbr::ENTRY.properties },
+    properties: super::bbr::ENTRY.properties,
     constructor: Constructor::PerPath(|_| Box::new(Bbr::for_tunnel_path())),
     ..super::bbr::ENTRY
 };

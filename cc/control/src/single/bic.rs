@@ -19,7 +19,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "binary search for the window of the last loss",
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
     parameters: &[],
-    properties: Properties { colour: Some(["#3f9fdc", "#7cc8f2"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|_| CwndController::boxed(Bic::default())),
 };
 

@@ -56,7 +56,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Choice(&["on", "off"]),
         },
     ],
-    properties: Properties { colour: Some(["#6b5a00", "#b7a338"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Cdg::new(params))),
 };
 

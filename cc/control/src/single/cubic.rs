@@ -55,11 +55,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         careful_resume::SAVED_CWND,
         careful_resume::SAVED_RTT,
     ],
-    properties: Properties {
-        check: careful_resume::check,
-        colour: Some(["#0072b2", "#4ba3db"]),
-        ..Properties::DEFAULT
-    },
+    properties: Properties { check: careful_resume::check, ..Properties::DEFAULT },
     constructor: Constructor::PerPath(|params| careful_resume::boxed(Cubic::new(params), params)),
 };
 

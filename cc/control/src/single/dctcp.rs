@@ -41,7 +41,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             Deviation::ReducesOnLossAfterMark,
             "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)",
         )],
-        colour: Some(["#96700b", "#ddb040"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| CwndController::boxed(Dctcp::new(params))),

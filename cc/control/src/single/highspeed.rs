@@ -19,7 +19,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "HighSpeed TCP: larger increase and smaller decrease as the window grows",
     source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
     parameters: &[],
-    properties: Properties { colour: Some(["#cc8d00", "#f0b733"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|_| CwndController::boxed(HighSpeed { aimd_vals: table(), ai: 0 })),
 };
 

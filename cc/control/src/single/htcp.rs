@@ -51,7 +51,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Choice(&["on", "off"]),
         },
     ],
-    properties: Properties { colour: Some(["#aa4499", "#d27bc3"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Htcp::new(params))),
 };
 

@@ -29,7 +29,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         description: "RTT whose growth all flows get, ms",
         kind: ParamKind::Number { default: 25.0, min: 1.0, max: 10_000.0 },
     }],
-    properties: Properties { colour: Some(["#882255", "#d0679b"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Hybla::new(params))),
 };
 

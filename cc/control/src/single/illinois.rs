@@ -54,7 +54,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Number { default: 5.0, min: 0.0, max: 255.0 },
         },
     ],
-    properties: Properties { colour: Some(["#c2619a", "#e29bc4"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Illinois::new(params))),
 };
 

@@ -52,7 +52,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     properties: Properties {
         // A second early congestion leaves one packet (Kuzmanovic and Knightly).
         min_cwnd: 1,
-        colour: Some(["#4f7fb3", "#8fb5de"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| CwndController::boxed(Lp::new(params))),

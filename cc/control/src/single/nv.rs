@@ -47,7 +47,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
     ],
-    properties: Properties { colour: Some(["#3a6b1f", "#8ac266"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Nv::new(params))),
 };
 

@@ -52,7 +52,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             Deviation::ReducesOnLossAfterMark,
             "a mark costs a share of alpha, loss always half (section 2.4.3 of the draft)",
         )],
-        colour: Some(["#0f766e", "#2dd4bf"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| Box::new(Prague::new(params))),

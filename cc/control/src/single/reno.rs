@@ -17,11 +17,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "additive increase, multiplicative decrease (NewReno)",
     source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c",
     parameters: &[careful_resume::SAVED_CWND, careful_resume::SAVED_RTT],
-    properties: Properties {
-        check: careful_resume::check,
-        colour: Some(["#332288", "#9a8cf0"]),
-        ..Properties::DEFAULT
-    },
+    properties: Properties { check: careful_resume::check, ..Properties::DEFAULT },
     constructor: Constructor::PerPath(|params| careful_resume::boxed(Reno, params)),
 };
 

@@ -22,7 +22,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         description: "packets acked per packet of growth (the paper's 1 / a)",
         kind: ParamKind::Number { default: 100.0, min: 1.0, max: 1e6 },
     }],
-    properties: Properties { colour: Some(["#86862b", "#bdbd55"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Scalable::new(params))),
 };
 

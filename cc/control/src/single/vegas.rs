@@ -44,7 +44,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     ],
     properties: Properties {
         deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
-        colour: Some(["#009e73", "#2bc79b"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| CwndController::boxed(Vegas::new(params))),

@@ -34,7 +34,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Number { default: 0.8, min: 0.5, max: 1.0 },
         },
     ],
-    properties: Properties { colour: Some(["#2f9486", "#66ccbb"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Veno::new(params))),
 };
 

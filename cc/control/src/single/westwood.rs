@@ -42,7 +42,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             Deviation::SetsCwndOnRecovered,
             "both come from the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)",
         )],
-        colour: Some(["#117733", "#55b36f"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| CwndController::boxed(Westwood::new(params))),

@@ -49,7 +49,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             kind: ParamKind::Number { default: 50.0, min: 0.0, max: 1e6 },
         },
     ],
-    properties: Properties { colour: Some(["#661100", "#c46a55"]), ..Properties::DEFAULT },
+    properties: Properties::DEFAULT,
     constructor: Constructor::PerPath(|params| CwndController::boxed(Yeah::new(params))),
 };
 

@@ -34,6 +34,12 @@ fn times(matrix: &Matrix, vector: Vector) -> Vector {
     [0, 1, 2].map(|row| (0..3).map(|column| matrix[row][column] * vector[column]).sum())
 }
 
+/// Red, green and blue of `#rrggbb`, 0 to 255.
+fn channels(colour: &str) -> [i32; 3] {
+    [1, 3, 5]
+        .map(|start| colour.get(start..start + 2).and_then(|digits| i32::from_str_radix(digits, 16).ok()).unwrap_or(0))
+}
+
 fn linear(colour: &str) -> Vector {
     channels(colour).map(|channel| {
         let share = f64::from(channel) / 255.0;
@@ -134,22 +140,68 @@ fn every_colour_has_a_contrast_of_three_to_the_page() {
 }
 
 #[test]
-fn no_two_of_forty_nine_slots_look_the_same() {
-    let looks: Vec<(usize, usize)> = (0..49).map(|slot| (colour(slot), dash(slot))).collect();
-    for (index, look) in looks.iter().enumerate() {
-        assert!(!looks[..index].contains(look), "slot {index}");
+fn no_two_slots_look_the_same() {
+    for (index, one) in (0..SLOTS).map(look).enumerate() {
+        for other in (0..index).map(look) {
+            assert!((one.colour, one.dashes) != (other.colour, other.dashes), "slot {index}: {one:?}");
+            assert!((one.colour, one.marker) != (other.colour, other.marker), "slot {index}: {one:?}");
+        }
     }
 }
 
 #[test]
-fn all_registered_algorithms_have_slots_of_their_own_and_a_report_keeps_them() {
-    let names: Vec<&str> = control::registry::names().collect();
-    let slots = Slots::of(names.iter().copied());
-    let several = slots.of_several(&["cubic", "bbr", "lia", "reno"].map(str::to_owned));
-    assert!(are_unique(&slots.0.values().copied().collect::<Vec<_>>()));
-    assert_eq!(several[0], slots.get("cubic").unwrap());
-    assert_eq!(Slots::of(["hstcp"]).get("highspeed"), Slots::of(["highspeed"]).get("hstcp"));
-    let first = Slots::of(["cubic", "lia", "copa", "compound", "bic", "elastic"]);
-    let colours: Vec<usize> = first.0.values().map(|slot| colour(*slot)).collect();
-    assert!(are_unique(&colours), "six algorithms have six colours: {first:?}");
+fn every_built_in_algorithm_stands_in_the_table_once_and_looks_the_same_alone_and_among_others() {
+    for name in control::registry::entries().into_iter().map(|entry| entry.name) {
+        assert_eq!(ALGORITHMS.iter().filter(|algorithm| **algorithm == name).count(), 1, "{name}");
+    }
+    let looks = of_several(&ALGORITHMS);
+    for (index, (name, shown)) in ALGORITHMS.iter().zip(&looks).enumerate() {
+        assert!(!looks[..index].contains(shown), "{name}");
+        assert_eq!(of_several(&[name]), [*shown], "{name}");
+        assert_eq!(of_several(&["20ms", name, "bbr44"])[1], *shown, "{name}");
+    }
+    assert_eq!(of_several(&["hstcp"]), of_several(&["highspeed"]), "papers' names are the same algorithms");
+}
+
+#[test]
+fn another_algorithm_has_its_look_by_its_name() {
+    let slots = Slots::of(["my-aimd"]);
+    let slot = slots.get("my-aimd").unwrap();
+    assert!(slot >= ALGORITHMS.len(), "none of a built-in algorithm");
+    assert_eq!(Slots::of(["cubic", "my-aimd", "bbr"]).get("my-aimd"), Some(slot));
+    let many: Vec<String> = (0..SLOTS - ALGORITHMS.len()).map(|index| format!("plug-in-{index}")).collect();
+    let slots = Slots::of(many.iter().map(String::as_str));
+    let of_many: Vec<usize> = many.iter().filter_map(|name| slots.get(name)).collect();
+    assert_eq!(unique(of_many.iter().copied()).len(), many.len(), "as many as there are slots differ");
+}
+
+#[test]
+fn what_is_no_algorithm_has_the_colours_in_order_and_leaves_algorithms_theirs() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let slots = Slots::of([]);
+    assert_eq!(slots.of_several(&names(&["10ms", "20ms", "40ms"])), [0, 1, 2]);
+    assert_eq!(slots.of_several(&names(&["other", "cubic", "bbr"])), [2, 0, 1]);
+    let twelve: Vec<String> = (0..12).map(|index| index.to_string()).collect();
+    assert_eq!(unique(slots.of_several(&twelve).into_iter()).len(), 12);
+    assert_eq!(assign(&[Some(0), Some(0), None]), [0, COLOURS, 1], "two of one algorithm share its colour");
+}
+
+/// All scenarios that are shipped: what stands on one figure.
+#[test]
+fn on_no_figure_of_a_shipped_scenario_two_look_the_same() {
+    let mut figures = 0;
+    for built_in in scenario::built_in() {
+        let Ok(scenario) = built_in.load(&scenario::Overrides::default()) else { continue };
+        let keys = unique(scenario.cells.iter().flat_map(|cell| cell.parameters.iter().map(|(key, _)| key.clone())));
+        for key in keys {
+            let values = scenario.cells.iter().flat_map(|cell| cell.parameters.iter().filter(|(own, _)| *own == key));
+            let names = unique(values.map(|(_, value)| value.clone()));
+            let looks = of_several(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            for (index, shown) in looks.iter().enumerate() {
+                assert!(!looks[..index].contains(shown), "{} {key}: {names:?}", built_in.name());
+            }
+            figures += usize::from(key.ends_with("congestion"));
+        }
+    }
+    assert!(figures > 20, "{figures}");
 }

@@ -100,7 +100,7 @@ impl Bars<'_> {
             drawing::bar(line, (left + width * 0.05, y, width * 0.9, area.bottom - y), "")
         };
         let whisker = |half: f64| {
-            let ([high, low], cap) = ([mean + half, mean - half].map(|end| self.y(area, end)), (width * 0.25).min(3.0));
+            let ([high, low], cap) = ([mean + half, mean - half].map(|end| self.y(area, end)), (width * 0.2).min(3.0));
             let [from, to] = [middle - cap, middle + cap];
             format!(
                 "<path class=\"w\" d=\"M{middle:.1} {low:.1}V{high:.1}M{from:.1} {low:.1}H{to:.1}M{from:.1} {high:.1}H{to:.1}\"/>"
@@ -112,15 +112,15 @@ impl Bars<'_> {
             "<g><title>{}</title>{}{}{}{}{}</g>",
             escape_html(&self.tooltip(value, name)),
             rect(mean),
+            self.runs(area, value, (left + width * 0.85, (width * 0.12).min(1.1))),
             value.estimate.half_width.map_or(String::new(), whisker),
-            self.runs(area, value, left + width * 0.78),
             value.baseline.map_or(String::new(), baseline),
             self.mark(area, value, middle)
         )
     }
 
-    /// Each run as a dot beside the whisker, where there are several.
-    fn runs(&self, area: &Area, value: &Value, x: f64) -> String {
+    /// Each run as a dot at `x`, next to the whisker, where there are several.
+    fn runs(&self, area: &Area, value: &Value, (x, radius): (f64, f64)) -> String {
         let sample = &value.sample;
         if sample.points.len() + sample.excluded.len() < 2 {
             return String::new();
@@ -130,7 +130,7 @@ impl Bars<'_> {
         let points = sample.points.iter().map(|point| (class(point), point.1));
         let points = points.chain(sample.excluded.iter().map(|point| ("left", point.1)));
         let circle = |(class, value)| {
-            format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"1.1\"/>", self.y(area, value))
+            format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"{radius:.2}\"/>", self.y(area, value))
         };
         points.map(circle).collect()
     }

@@ -41,10 +41,11 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
             }
             FigureKind::Lines => {
                 let baseline = study.baseline.map_or("", |baseline| baseline.name);
-                (figure_data(study, figure, svg_points).map(|data| self::drawing(&data, baseline)), None)
+                let drawing = figure_data(study, figure, svg_points).map(|data| self::drawing(&data, baseline));
+                (drawing.map(|drawing| of_first_seed(study, drawing)), None)
             }
         };
-        let Some(drawing) = drawing else {
+        let Some(drawing) = drawing.map(limited) else {
             drawings += &without_values(figure);
             continue;
         };
@@ -58,14 +59,36 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     if drawings.is_empty() {
         return Figures { section: String::new(), data, files };
     }
-    let several_seeds = study.seeds().contains(' ') && !data.is_empty();
-    let seeds = if several_seeds { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
     let omission_note = match shown < figures.len() {
         true => format!("<p>The first {shown} of {} figures fit; the Parquet files have all.</p>\n", figures.len()),
         false => String::new(),
     };
-    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{omission_note}{drawings}</section>\n");
+    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{omission_note}{drawings}</section>\n");
     Figures { section, data, files }
+}
+
+/// The drawing of lines, with a note on their seed if there are several.
+fn of_first_seed(study: &Study<'_>, mut drawing: Drawing) -> Drawing {
+    if study.seeds().contains(' ') {
+        drawing.notes.push("Each line is the first seed of its cell.".to_owned());
+    }
+    drawing
+}
+
+/// The most charts of a figure on the page.
+const MAX_PANELS: usize = 12;
+
+/// The figure with as many charts as the page shows.
+fn limited(mut drawing: Drawing) -> Drawing {
+    let count = drawing.panels.len();
+    if count > MAX_PANELS {
+        drawing.panels.truncate(MAX_PANELS);
+        drawing.notes.push(format!(
+            "The first {MAX_PANELS} of {count} charts. `only` in the figure chooses others, and `ropewalk report DIR --figures \
+             OUT` writes all."
+        ));
+    }
+    drawing
 }
 
 /// The place of a figure without values.
@@ -139,5 +162,5 @@ fn data(figure: &FigureData) -> Value {
         figure.legend.iter().map(|line| json!({ "name": line.name, "colour": line.colour, "dash": line.dash }));
     let legend: Vec<Value> = legend.collect();
     let top = svg::ticks(figure.max).last().copied();
-    json!({ "title": with_unit(&figure.title, &figure.unit), "axis": figure.axis, "top": top, "legend": legend, "panels": figure.panels.iter().map(panel).collect::<Vec<_>>() })
+    json!({ "title": with_unit(&figure.title, &figure.unit), "axis": figure.axis, "top": top, "legend": legend, "panels": figure.panels.iter().take(MAX_PANELS).map(panel).collect::<Vec<_>>() })
 }

@@ -3,8 +3,9 @@
 use super::tables::table_head;
 use crate::axes::CHARACTER;
 use crate::caption::caption;
+use crate::direction::{Direction, direction};
 use crate::grid::{Grid, Row, Value};
-use crate::heat_map::{format_cell, sentence, shade};
+use crate::heat_map::{format_cell, sentence, shade_of};
 use crate::layout::{HeatMap, Table};
 use crate::number::{format_digits, format_number};
 use crate::study::{Study, short_names};
@@ -13,7 +14,7 @@ use strings::escape_html;
 /// A table as a heat map. The first `shown` cells of the study have plots to link to.
 pub(super) fn heat_map(study: &Study<'_>, table: &Table, grid: &Grid, scale: &HeatMap, shown: usize) -> String {
     let row = |row: &Row| {
-        let cells: String = row.values.iter().map(|value| cell(value.as_ref(), scale, shown)).collect();
+        let cells: String = row.values.iter().map(|value| cell(table, value.as_ref(), scale, shown)).collect();
         format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape_html(&row.name))
     };
     let rows: String = grid.rows.iter().map(row).collect();
@@ -22,18 +23,21 @@ pub(super) fn heat_map(study: &Study<'_>, table: &Table, grid: &Grid, scale: &He
         "<div class=\"scroll\"><table class=\"map\"><caption><b>{}</b>{sentence}. {}</caption>\n{}<tbody>\n{rows}</tbody></table>\
          </div>\n{}",
         escape_html(&caption(study, table, grid)),
-        legend(scale),
+        legend(&table.values[0].value, scale),
         table_head(table, grid),
         grid.outliers().map_or(String::new(), |note| format!("<p>{}</p>\n", escape_html(&note)))
     )
 }
 
 /// The scale with its colours.
-fn legend(HeatMap { min, max, threshold, even }: &HeatMap) -> String {
+fn legend(value: &str, HeatMap { min, max, threshold, even }: &HeatMap) -> String {
+    let is_lower = direction(value) == Direction::Lower;
+    let [below, above] = if is_lower { ["above", "below"] } else { ["below", "above"] };
+    let bad = if is_lower { " bad" } else { "" };
     let (min, max) = (format_number(*min), format_number(*max));
     match threshold {
         Some(threshold) => format!(
-            "<span class=\"scale\">{min} <i class=\"below\"></i> <b>{}</b> <i class=\"above\"></i> {max}</span>",
+            "<span class=\"scale{bad}\">{min} <i class=\"{below}\"></i> <b>{}</b> <i class=\"{above}\"></i> {max}</span>",
             format_cell(*threshold)
         ),
         None => match even {
@@ -41,14 +45,14 @@ fn legend(HeatMap { min, max, threshold, even }: &HeatMap) -> String {
                 "<span class=\"scale\">{min} <i class=\"even\"></i> {max}</span>, {} is even",
                 format_cell(*even)
             ),
-            None => format!("<span class=\"scale\">{min} <i></i> {max}</span>"),
+            None => format!("<span class=\"scale{bad}\">{min} <i></i> {max}</span>"),
         },
     }
 }
 
-fn cell(value: Option<&Value>, scale: &HeatMap, shown: usize) -> String {
+fn cell(table: &Table, value: Option<&Value>, scale: &HeatMap, shown: usize) -> String {
     let Some(value) = value else { return "<td>–</td>".to_owned() };
-    let (class, strength) = shade(scale, value.estimate.mean);
+    let (class, strength) = shade_of(&table.values[0].value, scale, value.estimate.mean);
     let number = value.marked(format_cell(value.estimate.mean));
     let number = if value.cell < shown { format!("<a href=\"#cell-{}\">{number}</a>", value.cell) } else { number };
     let half = value.estimate.half_width;
@@ -69,7 +73,7 @@ pub(crate) fn drawing(table: &Table, grids: &[Grid], scale: &HeatMap) -> String 
     let columns = grids.iter().map(|grid| grid.columns.len()).max().unwrap_or(0) as f64;
     let (width, mut body, mut top) = ((left + columns * CELL.0 + 4.0).max(120.0), String::new(), 0.0);
     for grid in grids {
-        let (markup, height) = map(grid, scale, (left, top), &titles);
+        let (markup, height) = map(table, grid, scale, (left, top), &titles);
         body += &markup;
         top += height;
     }
@@ -85,7 +89,7 @@ const STYLE: &str = "text{font-family:'Liberation Sans',Arial,Helvetica,sans-ser
      text.r{text-anchor:end}";
 
 /// One map from `top` on, and its height.
-fn map(grid: &Grid, scale: &HeatMap, (left, top): (f64, f64), titles: &str) -> (String, f64) {
+fn map(table: &Table, grid: &Grid, scale: &HeatMap, (left, top): (f64, f64), titles: &str) -> (String, f64) {
     let caption = if grid.panel.is_empty() { 0.0 } else { CELL.1 };
     let mut out = format!("<text x=\"{left:.1}\" y=\"{:.1}\">{}</text>", top + 10.0, escape_html(&grid.panel));
     let head = top + caption + 10.0;
@@ -106,7 +110,7 @@ fn map(grid: &Grid, scale: &HeatMap, (left, top): (f64, f64), titles: &str) -> (
         );
         for (column, value) in row.values.iter().enumerate() {
             let Some(value) = value else { continue };
-            let (class, strength) = shade(scale, value.estimate.mean);
+            let (class, strength) = shade_of(&table.values[0].value, scale, value.estimate.mean);
             let (x, colour) = (left + column as f64 * CELL.0, if class == "less" { "#d55e00" } else { "#0072b2" });
             out += &format!(
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" fill=\"{colour}\" fill-opacity=\"{:.2}\"/>\

@@ -1,27 +1,34 @@
 //! The page's tables.
 
 use super::heat_map::heat_map;
-use crate::caption::{capitalise, caption, corner};
+use crate::caption::{capitalise, caption, corner, table_name};
 use crate::colour::{self, Slots};
+use crate::direction::{Direction, direction};
 use crate::dot_plot;
-use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit};
+use crate::grid::{
+    self, Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit,
+};
 use crate::layout::{Reference, Table};
 use crate::number::{format_digits, format_number, format_optional, format_percent, mark_disturbed, plural};
-use crate::study::Study;
+use crate::study::{MANY_TABLES, Study};
 use crate::summary;
 use crate::svg::{ScatterPoint, scatter};
+use std::ops::Range;
 use strings::escape_html;
 
 /// The maximum number of rows of a table on the page; the Parquet files have all.
 pub(super) const MAX_ROWS: usize = 1000;
 
-/// The tables of the layout, and their comparison with references. The first `shown` cells have plots to link to.
-pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
-    if study.layout.tables.is_empty() {
+/// A section with these tables of the layout, and their comparison with references; empty without tables. The first `shown` cells
+/// have plots to link to.
+pub(super) fn results(study: &Study<'_>, tables: Range<usize>, (id, heading): (&str, &str), shown: usize) -> String {
+    if tables.is_empty() {
         return String::new();
     }
-    let mut out = "<section id=\"results\">\n<h2>Results</h2>\n".to_owned();
-    for table in &study.layout.tables {
+    let mut out = format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n");
+    for index in tables {
+        let table = &study.layout.tables[index];
+        out += &format!("<div id=\"table-{}\"></div>\n", index + 1);
         let grids = Grid::of(study, table);
         for grid in &grids {
             out += &match &table.heat_map {
@@ -36,7 +43,23 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
         out +=
             &closing_sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape_html(sentence))).collect::<String>();
     }
-    out + &disturbance_notes(study) + "</section>\n"
+    out + "</section>\n"
+}
+
+/// Links to the tables, where there are many.
+pub(super) fn list(tables: &[Table]) -> String {
+    if tables.len() < MANY_TABLES {
+        return String::new();
+    }
+    let link = |(index, table): (usize, &Table)| {
+        let name = capitalise(&table_name(table));
+        format!("<li><a href=\"#table-{}\">{}</a></li>\n", index + 1, escape_html(&name))
+    };
+    let links: String = tables.iter().enumerate().map(link).collect();
+    format!(
+        "<details open class=\"tables\"><summary>{}</summary><ul>\n{links}</ul></details>\n",
+        plural(tables.len(), "table")
+    )
 }
 
 /// The footnotes on disturbed runs.
@@ -64,11 +87,14 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
     let several = table.values.len() > 1;
     let max_mean: Vec<f64> = (0..grid.columns.len()).map(|column| grid.max_mean(several.then_some(column))).collect();
     let (width, slots) = (grid.columns.len(), study.slots());
+    let directions: Vec<Direction> =
+        (0..width).map(|column| direction(&grid::column_of(table, column).value)).collect();
     let row = |row: &Row| {
         let cells: String = match row.only_published {
             true => format!("<td class=\"not-run\" colspan=\"{width}\">published, not run here</td>"),
             false => {
-                row.values.iter().zip(&max_mean).map(|(value, max)| heat_cell(value.as_ref(), *max, shown)).collect()
+                let scales = max_mean.iter().zip(&directions);
+                row.values.iter().zip(scales).map(|(value, scale)| heat_cell(value.as_ref(), scale, shown)).collect()
             }
         };
         format!("<tr>{}{cells}</tr>\n", row_heading(row, &slots))
@@ -79,10 +105,15 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
         false => String::new(),
     };
     let scale_max = if several { "greatest of the column".to_owned() } else { format_number(grid.max_mean(None)) };
+    let scales = [(Direction::Higher, "more is better"), (Direction::Lower, "less is better")];
+    let scales = scales.into_iter().filter(|(direction, _)| directions.contains(direction));
+    let scales = scales.map(|(direction, words)| {
+        format!(" <span class=\"scale {}\">0 <i></i> {scale_max}</span>, {words}.", heat_class(direction))
+    });
+    let scales: String = scales.collect();
     let links = if shown > 0 { ". A value leads to its time series" } else { "" };
     format!(
-        "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
-         <span class=\"scale\">0 <i></i> {scale_max}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
+        "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}.{scales}</caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape_html(&caption(study, table, grid)),
         table_head(table, grid),
         notes(grid)
@@ -101,16 +132,29 @@ fn states(value: &Value) -> String {
     format!("<small class=\"states\">{}<br>{}</small>", lower.text(), upper.text())
 }
 
-fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
+/// The CSS class of a value's colour: where more is better, where less is, or none.
+fn heat_class(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "good",
+        Direction::Lower => "bad",
+        Direction::Neutral => "",
+    }
+}
+
+fn heat_cell(value: Option<&Value>, (max_mean, direction): (&f64, &Direction), shown: usize) -> String {
     let Some(value) = value else { return "<td>–</td>".to_owned() };
     let Value { cell, estimate, sample, .. } = value;
-    let share = if max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
+    let share = if *max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
     let half = estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));
     let identical = || value.sample.identical_note().map(|note| format!("<br><small>{note}</small>"));
     let half = half.or_else(identical).unwrap_or_default();
     let mean = value.marked(format_number(estimate.mean));
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
-    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}{}</td>", dot_plot::dot_plot(sample), states(value))
+    let look = match heat_class(*direction) {
+        "" => String::new(),
+        class => format!(" class=\"{class}\" style=\"--h:{share:.2}\""),
+    };
+    format!("<td{look}>{mean}{half}{}{}</td>", dot_plot::dot_plot(sample), states(value))
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
@@ -219,5 +263,5 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
             summary.outliers.map_or(String::new(), |note| format!("<p>{}</p>\n", escape_html(&note)))
         );
     }
-    out + &disturbance_notes(study) + "</section>\n"
+    out + "</section>\n"
 }

@@ -101,8 +101,8 @@ with_scope_keys! {
         /// Title of the figure. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
-        /// A chart over time with one line for each value of this swept key, or for each `"flow"`. There is one chart
-        /// for each setting of the other swept keys. It shows the first seed of each cell.
+        /// A chart over time with one line for each value of this swept key, for each `"flow"`, or for each `"subflow"`.
+        /// There is one chart for each setting of the other swept keys. It shows the first seed of each cell.
         pub(super) lines: Option<Spanned<String>>,
         /// Instead of `lines`: one bar for each value of this swept key, or for each `"flow"`. Whiskers are 95 %
         /// confidence intervals, dots are single runs.

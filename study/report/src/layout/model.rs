@@ -19,6 +19,9 @@ pub struct Layout {
 /// named.
 pub const BY_FLOW: &str = "flow";
 
+/// The key of a figure that goes by subflow: [`BY_FLOW`] with all subflows.
+pub(crate) const BY_SUBFLOW: &str = "subflow";
+
 /// A table: one swept key or several down; across, another swept key or several values. Each key may be [`BY_FLOW`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
@@ -237,6 +240,19 @@ impl Scope {
 }
 
 impl Test {
+    /// The key of the test in a scenario file.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Highest(_) => "highest",
+            Self::Lowest(_) => "lowest",
+            Self::Order(_) => "order",
+            Self::Alike { .. } => "alike",
+            Self::Range { .. } => "range",
+            Self::Ratio { .. } => "ratio",
+        }
+    }
+
     /// The values of the swept key that the test names.
     #[must_use]
     pub fn names(&self) -> &[String] {

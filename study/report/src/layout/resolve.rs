@@ -5,7 +5,7 @@
 
 use super::file::{ClaimFile, FigureFile, FitFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::fit::Fit;
-use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
+use super::model::{BY_FLOW, BY_SUBFLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Error, Spanned};
 use scenario::model::{Experiment, Subflow};
@@ -143,17 +143,37 @@ impl<'a> Context<'a> {
             let diagnostic = Diagnostic::new(attainable.span(), "lines over time are no share of what is attainable");
             return Err(diagnostic.with_help("leave out `attainable`"));
         }
-        let keys: Vec<KeyUse<'_>> = std::iter::once(lines).chain(&given.across).map(key_use).collect();
-        let Some(scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
+        let by_subflow = lines.get() == BY_SUBFLOW;
+        let key = if by_subflow { BY_FLOW } else { lines.get() };
+        let keys: Vec<KeyUse<'_>> =
+            std::iter::once((key, lines.span())).chain(given.across.as_ref().map(key_use)).collect();
+        let Some(mut scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
+        if by_subflow {
+            self.choose_subflows(&mut scope, lines)?;
+        }
         Ok(Some(Figure {
             title: given.title.clone(),
-            lines: lines.get().clone(),
+            lines: key.to_owned(),
             across: given.across.as_ref().map(|key| key.get().clone()),
             distribution: given.distribution.is_some(),
             threshold: given.threshold.as_ref().map(|threshold| *threshold.get()),
             value: given.value.get().clone(),
             scope,
         }))
+    }
+
+    /// Chooses all subflows, or those of the scope's flow, unless the scope names some.
+    fn choose_subflows(&self, scope: &mut Scope, key: &Spanned<String>) -> Result<(), Diagnostic> {
+        let flow = scope.flow.take();
+        let is_shown =
+            |name: &&String| name.split_once('/').is_some_and(|(of, _)| flow.as_ref().is_none_or(|flow| flow == of));
+        let subflows: Vec<String> = self.flows.iter().filter(is_shown).cloned().collect();
+        if subflows.is_empty() {
+            let diagnostic = Diagnostic::new(key.span(), "no flow here has subflows");
+            return Err(diagnostic.with_help("\"flow\" for a line per flow"));
+        }
+        scope.only.entry(BY_FLOW.to_owned()).or_insert(subflows);
+        Ok(())
     }
 
     fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Diagnostic> {

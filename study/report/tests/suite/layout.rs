@@ -137,6 +137,25 @@ const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10m
 const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
 
 /// Line and key where the fault is found, and a phrase of the message or of the help.
+#[test]
+fn a_figure_by_subflow_has_all_subflows_or_those_of_a_flow() {
+    let paths =
+        ["a", "b"].map(|name| format!("[[path]]\nname = \"{name}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n")).concat();
+    let flows = "[[flow]]\nname = \"one\"\nkind = \"mptcp\"\n[[flow]]\nname = \"two\"\nkind = \"mptcp\"\n";
+    let head = format!("name = \"s\"\nduration = \"10s\"\nsample = \"1s\"\n{paths}{flows}");
+    let figure = |more: &str| format!("{head}[[figure]]\nlines = \"subflow\"\nvalue = \"cwnd_packets\"\n{more}");
+    let lines = |more: &str| {
+        let figure = read(&figure(more), &[], false).figures.remove(0);
+        (figure.lines, figure.scope.only["flow"].join(" "), figure.scope.flow)
+    };
+    assert_eq!(lines(""), ("flow".to_owned(), "one/a one/b two/a two/b".to_owned(), None));
+    assert_eq!(lines("flow = \"two\"").1, "two/a two/b");
+    assert_eq!(lines("only = { flow = [\"one/b\"] }").1, "one/b");
+    let without = figure("").replace("kind = \"mptcp\"", "path = \"a\"");
+    let error = scenario(&without, &[], false).and_then(|scenario| layout(&scenario)).unwrap_err().to_string();
+    assert!(error.contains("no flow here has subflows"), "{error}");
+}
+
 fn check(text: &str, line: usize, key: &str, phrase: &str) {
     let parsed = scenario(text, &[], false).unwrap_or_else(|error| panic!("{error}"));
     let error = layout(&parsed).map(|_| ()).expect_err(text);

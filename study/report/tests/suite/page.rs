@@ -149,6 +149,106 @@ fn a_figure_by_flow_has_a_line_for_each_flow_and_subflow_that_has_a_series() {
     assert_eq!(values(&panels[0]), [(0, serde_json::json!([6, 10])), (1, serde_json::json!([4, 6]))]);
 }
 
+/// The figures of a page without its scripts, of runs with a layout of this one figure.
+fn figures(runs: &[record::Run], figure: Figure) -> String {
+    let study = Study { layout: Layout { figures: vec![figure], ..Layout::default() }, ..made_up::study(runs) };
+    html(&study).split_once("id=\"figures\"").unwrap().1.split("</section>").next().unwrap().to_owned()
+}
+
+#[test]
+fn a_title_says_that_lines_are_of_subflows_or_sums_over_them() {
+    let runs = made_up_multipath::runs();
+    let figure = |names: &[&str], value: &str| Figure {
+        lines: BY_FLOW.to_owned(),
+        value: value.to_owned(),
+        scope: Scope {
+            only: [(BY_FLOW.to_owned(), names.iter().map(|name| (*name).to_owned()).collect())].into(),
+            ..Scope::default()
+        },
+        ..made_up::figure()
+    };
+    let mut runs = runs;
+    for series in runs.iter_mut().flat_map(|run| &mut run.series) {
+        series.columns.push("cwnd_packets".to_owned());
+        series.values.push(vec![1.0, 2.0]);
+    }
+    let heading = |names: &[&str], value: &str| {
+        let figures = figures(&runs, figure(names, value));
+        figures.split_once("<h3>").unwrap().1.split("</h3>").next().unwrap().to_owned()
+    };
+    assert_eq!(heading(&["both/b"], "cwnd_packets"), "Windows, per subflow, packets");
+    assert_eq!(heading(&["both", "rival"], "cwnd_packets"), "Windows, sum over subflows, packets");
+    assert_eq!(heading(&["both", "both/b"], "throughput_mbps"), "Windows, Mbit/s");
+}
+
+#[test]
+fn where_each_chart_had_one_line_of_one_flow_the_algorithms_share_a_chart() {
+    let runs = made_up::runs(&[1], 20);
+    let by_flow = Figure { lines: BY_FLOW.to_owned(), ..made_up::figure() };
+    let figures = figures(&runs, by_flow);
+    assert_eq!((count(&figures, "<figure>"), count(&figures, "class=\"l\"")), (6, 6 * 8 + 8), "one chart a delay");
+    assert!(!figures.contains("The first 12"));
+}
+
+#[test]
+fn twelve_charts_of_a_figure_are_shown_and_the_files_have_all() {
+    let mut runs = made_up::runs(&[1], 20);
+    let more = runs.clone().into_iter().chain(runs.clone()).enumerate();
+    let more = more.map(|(index, mut run)| {
+        run.parameters.insert("path.eno1.delay".to_owned(), if index < 48 { "1ms" } else { "2ms" }.to_owned());
+        run
+    });
+    let more: Vec<record::Run> = more.collect();
+    runs.iter_mut().for_each(|run| drop(run.parameters.insert("path.eno1.delay".to_owned(), "3ms".to_owned())));
+    runs.extend(more);
+    let page = figures(&runs, made_up::figure());
+    assert_eq!(count(&page, "<figure>"), 12);
+    assert!(page.contains("The first 12 of 18 charts."), "{page}");
+    let study =
+        Study { layout: Layout { figures: vec![made_up::figure()], ..Layout::default() }, ..made_up::study(&runs) };
+    assert_eq!(ropewalk_report::figure_files(&study)[0].svg.as_ref().unwrap().matches("<svg x=").count(), 18);
+}
+
+#[test]
+fn tables_are_shaded_by_what_is_good_and_not_at_all_where_nothing_is() {
+    let runs = made_up::runs(&[1], 20);
+    let mut study = made_up::study(&runs);
+    study.layout.tables[0].references.clear();
+    let mut classes = |value: &str| {
+        study.layout.tables[0].values[0].value = value.to_owned();
+        let page = html(&study);
+        (["good", "bad"].map(|class| count(&page, &format!("<td class=\"{class}\""))), page.contains("is better"))
+    };
+    assert_eq!(classes("goodput_mbps"), ([48, 0], true));
+    assert_eq!(classes("rtt_ms.p95"), ([0, 48], true));
+    assert_eq!(classes("recoveries"), ([0, 0], false));
+}
+
+#[test]
+fn a_page_begins_with_its_answer_then_the_first_table_then_figures() {
+    let runs = made_up::runs(&[1, 2, 3], 20);
+    let mut study = made_up::study(&runs);
+    study.layout.figures = vec![made_up::figure()];
+    study.layout.claims = vec![made_up::claim("Vegas is slow", Test::Lowest(vec!["vegas".to_owned()]))];
+    study.layout.tables.push(study.layout.tables[0].clone());
+    let page = html(&study);
+    let place = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}"));
+    let places = [
+        "class=\"answer\">Averaged over 6 values of delay, goodput is highest with highspeed",
+        "id=\"results\"",
+        "id=\"figures\"",
+        "id=\"claims\"",
+        "id=\"tables\"",
+        "id=\"series\"",
+        "<dt>Digest</dt>",
+    ]
+    .map(place);
+    assert!(places.is_sorted(), "{places:?}");
+    let text = ropewalk_report::terminal(&study, 100, false);
+    let answer = text.find("Averaged over 6 values of delay").unwrap();
+    assert!(answer < text.find("congestion \\ delay").unwrap(), "{text}");
+}
+
 #[test]
 fn what_was_published_has_a_column_a_note_stands_below_and_a_ranking_closes_the_table() {
     let runs = made_up::runs(&[1], 0);

@@ -56,7 +56,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             ),
             (Deviation::KeepsCwndOnUndo, "loss does not reduce the window"),
         ],
-        colour: Some(["#d55e00", "#f0803c"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|_| Box::new(Bbr::linux())),

@@ -77,7 +77,6 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             ),
             (Deviation::KeepsCwndOnUndo, "loss does not set the threshold; what it did to the bounds is undone"),
         ],
-        colour: Some(["#a33c00", "#ff9a63"]),
         ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| Box::new(Bbr3::new(params))),

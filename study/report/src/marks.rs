@@ -1,0 +1,137 @@
+//! What would mislead a reader who does not know it: flows that the receive window limited, and stacks with a scheduler that no
+//! kernel combines.
+
+use crate::grid::unique;
+use crate::number::plural;
+use crate::study::{Study, SweepCell};
+use record::{Flow, Run};
+use serde::Deserialize;
+
+/// The least share of the time for which the receive window was full.
+const MIN_LIMITED: f64 = 0.5;
+
+/// The schedulers of Linux's MPTCP stacks, and the names of these stacks; the first is the default.
+const KERNELS: [(&str, &[&str]); 2] =
+    [("upstream", &["linger"]), ("out-of-tree", &["minrtt", "blest", "ecf", "roundrobin", "redundant"])];
+
+/// The sentences of a study.
+pub(crate) fn sentences(study: &Study<'_>) -> Vec<String> {
+    receive_windows(study).into_iter().chain(pairs(study)).collect()
+}
+
+/// One sentence on the flows and cells that the receive window limited for most of the time.
+fn receive_windows(study: &Study<'_>) -> Option<String> {
+    let cells = study.cells();
+    let limited = |cell: &SweepCell<'_>| -> Vec<String> {
+        let share = |run: &Run, flow: &Flow| flow.receive_window_limited_s / run.duration_s;
+        let of_flow = |index: usize| {
+            let shares = cell.runs.iter().filter_map(|run| Some(share(run, run.flows.get(index)?)));
+            shares.sum::<f64>() / cell.runs.len() as f64
+        };
+        let flows = cell.runs[0].flows.iter().enumerate().filter(|(index, _)| of_flow(*index) >= MIN_LIMITED);
+        flows.map(|(_, flow)| flow.name.clone()).collect()
+    };
+    let of_cells: Vec<Vec<String>> = cells.iter().map(limited).collect();
+    let count = of_cells.iter().filter(|flows| !flows.is_empty()).count();
+    let names = unique(of_cells.into_iter().flatten());
+    let who = match &names[..] {
+        [] => return None,
+        [name] => name.clone(),
+        names => plural(names.len(), "flow"),
+    };
+    let place = if cells.len() > 1 { format!(" in {count} of {} cells", cells.len()) } else { String::new() };
+    Some(format!("Limited by the receive window for half of the time or more: {who}{place}."))
+}
+
+/// A flow of a scenario file, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct FlowFile {
+    name: String,
+    scheduler: Option<Choice>,
+    mptcp: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Choice {
+    Name(String),
+    Table { name: String },
+}
+
+#[derive(Deserialize)]
+struct Stack {
+    stack: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File {
+    flow: Vec<FlowFile>,
+}
+
+/// A sentence for each flow with a stack and a scheduler that no kernel has together.
+fn pairs(study: &Study<'_>) -> Vec<String> {
+    let file: File = parse::parse(study.provenance.text()).and_then(parse::deserialize).unwrap_or_default();
+    let pair = |flow: &FlowFile, run: &Run| {
+        let swept = |key: &str| run.parameters.get(&format!("flow.{}.{key}", flow.name)).cloned();
+        let in_file = flow.scheduler.as_ref().map(|choice| match choice {
+            Choice::Name(name) | Choice::Table { name } => name.clone(),
+        });
+        let stack = swept("mptcp.stack").or_else(|| flow.mptcp.as_ref()?.stack.clone());
+        let stack = stack.unwrap_or_else(|| KERNELS[0].0.to_owned());
+        let scheduler = swept("scheduler").or(in_file)?;
+        let has = KERNELS.iter().find(|(name, _)| *name == stack)?.1.contains(&scheduler.as_str());
+        let is_multipath = run.subflows.iter().any(|subflow| subflow.flow == flow.name);
+        (is_multipath && !has)
+            .then(|| format!("{}: no kernel has the scheduler {scheduler} in the MPTCP stack \"{stack}\".", flow.name))
+    };
+    unique(file.flow.iter().flat_map(|flow| study.runs.iter().filter_map(move |run| pair(flow, run))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provenance::Provenance;
+    use record::Subflow;
+
+    fn run(limited_s: f64, parameters: &[(&str, &str)]) -> Run {
+        let flow = Flow { name: "f".to_owned(), receive_window_limited_s: limited_s, ..Flow::default() };
+        Run {
+            duration_s: 20.0,
+            parameters: parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            flows: vec![flow],
+            subflows: vec![Subflow { flow: "f".to_owned(), ..Subflow::default() }],
+            ..Run::default()
+        }
+    }
+
+    fn marks(file: &str, runs: &[Run]) -> Vec<String> {
+        sentences(&Study { runs, provenance: Provenance { file, ..Provenance::default() }, ..Study::default() })
+    }
+
+    #[test]
+    fn half_of_the_time_in_a_full_receive_window_is_marked() {
+        let marked = ["Limited by the receive window for half of the time or more: f."];
+        assert_eq!(marks("", &[run(10.0, &[])]), marked);
+        assert!(marks("", &[run(9.9, &[])]).is_empty());
+        let two = [run(20.0, &[("delay", "1ms")]), run(0.0, &[("delay", "2ms")])];
+        assert!(marks("", &two)[0].ends_with(": f in 1 of 2 cells."));
+    }
+
+    #[test]
+    fn a_scheduler_that_the_stack_does_not_have_is_marked_in_the_file_and_in_the_sweep() {
+        let file = |more: &str| format!("[[flow]]\nname = \"f\"\nkind = \"mptcp\"\n{more}\n");
+        let marked = ["f: no kernel has the scheduler minrtt in the MPTCP stack \"upstream\"."];
+        assert_eq!(marks(&file("scheduler = \"minrtt\""), &[run(0.0, &[])]), marked);
+        assert_eq!(marks(&file("scheduler = { name = \"minrtt\" }"), &[run(0.0, &[])]), marked);
+        for fine in ["", "scheduler = \"linger\"", "scheduler = \"ecf\"\nmptcp.stack = \"out-of-tree\""] {
+            assert!(marks(&file(fine), &[run(0.0, &[])]).is_empty(), "{fine}");
+        }
+        let swept = run(0.0, &[("flow.f.scheduler", "minrtt"), ("flow.f.mptcp.stack", "out-of-tree")]);
+        assert!(marks(&file(""), std::slice::from_ref(&swept)).is_empty());
+        let other = run(0.0, &[("flow.f.scheduler", "minrtt"), ("flow.f.mptcp.stack", "upstream")]);
+        assert_eq!(marks(&file(""), &[swept, other]), marked);
+    }
+}
