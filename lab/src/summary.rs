@@ -69,6 +69,7 @@ pub(crate) fn summarise(
         cpu: cpu(&results.cpu),
         paths,
         tunnel,
+        histograms: Vec::new(),
         series,
         work: Work::default(),
     })

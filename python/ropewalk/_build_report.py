@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from .build import Percent, Time
@@ -94,16 +94,20 @@ class Column:
 
 @dataclass(kw_only=True)
 class Figure:
-    """A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of
-    another; or the distribution of a value over all cells, a curve for each value of a swept key.
+    """A figure of one kind: lines over time or across a swept key, bars, a distribution, a scatter plot, or shares
+    over time. There is one chart for each setting of the swept keys that the figure does not name.
     """
 
     value: str
-    """With `lines`: a column of the time series of a flow, such as `"cwnd_packets"`. Otherwise a value as in a
-    table.
+    """With `lines` over time and `stacked`: a column of the time series of a flow, such as `"cwnd_packets"`. With
+    `distribution`: also a delay with samples. Otherwise a value as in a table.
     """
     across: str | None = None
-    """With `bars`: the swept key along the axis, or `"flow"`."""
+    """With `bars` and `lines`: the swept key along the axis. Of bars it may be `"flow"`; of lines its values are
+    numbers.
+    """
+    against: str | None = None
+    """With `scatter`: the value along the horizontal axis, such as `"rtt_ms.p50"`."""
     attainable: Percent | None = None
     """Share of the bytes on the links that is payload, such as `"92%"`. A value in Mbit/s is then shown as a share
     of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default: none.
@@ -113,8 +117,9 @@ class Figure:
     confidence intervals, dots are single runs.
     """
     distribution: str | None = None
-    """Instead of `lines`: one curve for each value of this swept key, or for each `"flow"`. A curve is the empirical
-    distribution of the value over all cells.
+    """Instead of `lines`: one cumulative distribution (CDF) for each value of this swept key, or for each `"flow"`.
+    A delay with samples, such as `"rtt_ms"`, has the distribution of all samples of all seeds. Any other value,
+    such as `"goodput_mbps"` or `"rtt_ms.p95"`, has one number per cell and the distribution over all cells.
     """
     flow: str | None = None
     """The flow whose result is used. `"FLOW/PATH"` is the subflow of an MPTCP flow over that path. Default: the
@@ -125,15 +130,28 @@ class Figure:
     Default: the start of the run.
     """
     lines: str | None = None
-    """A chart over time with one line for each value of this swept key, for each `"flow"`, or for each `"subflow"`.
-    There is one chart for each setting of the other swept keys. It shows the first seed of each cell.
+    """One line for each value of this swept key, for each `"flow"`, or for each `"subflow"`: over time, from the first
+    seed of each cell; or with `across`, the mean with its 95 % confidence interval at each value of that key.
     """
     only: Mapping[str, Sequence[str]] | None = None
     """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
     `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
     """
+    scale: Literal["linear", "log", "ccdf"] | None = None
+    """`"log"`: a logarithmic axis of the key `across`, with `lines`. `"ccdf"`: the complementary distribution of a
+    delay's samples, the share above each value on a logarithmic axis. Default: `"linear"`.
+    """
+    scatter: str | None = None
+    """Instead of `lines`: one marker for each value of this swept key, or for each `"flow"`: the mean of `value`
+    over the mean of `against`, with the ellipse of one standard deviation over the runs. An axis of time is
+    reversed, so that up and right is better.
+    """
+    stacked: str | None = None
+    """Instead of `lines`: `"flow"` stacks the share of each flow, or of the subflows that `only` names, over time.
+    It shows the first seed of each cell.
+    """
     threshold: float | None = None
-    """With `distribution`: a value to mark. The figure says how many cells reach it."""
+    """With `distribution`: a value to mark. The figure says how much reaches it."""
     title: str | None = None
     """Title of the figure. Default: the name of the value."""
     until: Time | None = None

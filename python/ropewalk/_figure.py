@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from .results import Estimate, Results
 
-__all__ = ["across", "over_time"]
+__all__ = ["across", "over_time", "samples"]
 
 Only = Mapping[str, str | Sequence[str]]
 FLOW = "flow"
@@ -104,6 +105,42 @@ def over_time(results: Results, value: str, lines: str | None, flow: str | None,
     return _finish(ax, lines if len(names_of_lines) > 1 else None)
 
 
+def samples(results: Results, value: str, lines: str | None, flow: str | None, only: Only, ax: Axes | None) -> Axes:
+    """The cumulative distribution of a delay's samples, those of all seeds together."""
+    columns = results.histograms.to_dict()
+    known = sorted(set(columns["column"]))
+    if value not in known:
+        raise ResultsError(f"no samples of `{value}`; known: {', '.join(known) or 'none, as of a run on a kernel'}")
+    kept = {key: {shown} if isinstance(shown, str) else set(shown) for key, shown in only.items()}
+    flow = flow or results.flows.to_dict()["flow"][0]
+    subject = f"{'subflow' if flow and '/' in flow else 'flow'} {flow}"
+    parameters = list(columns)[: list(columns).index("cell")]
+    counts: dict[str, dict[float, int]] = {}
+    cells: dict[str, set[int]] = {}
+    for row, (column, of_row) in enumerate(zip(columns["column"], columns["subject"], strict=True)):
+        in_scope = all(str(columns[key][row]) in shown for key, shown in kept.items())
+        if column != value or not in_scope or (of_row != subject if lines != FLOW else not of_row.startswith("flow ")):
+            continue
+        lines = lines or next((key for key in parameters if len(set(columns[key])) > 1), None)
+        name = of_row.removeprefix("flow ") if lines == FLOW else str(columns[lines][row]) if lines else ""
+        of_line = counts.setdefault(name, {})
+        of_line[columns["max_ms"][row]] = of_line.get(columns["max_ms"][row], 0) + columns["count"][row]
+        cells.setdefault(name, set()).add(columns["cell"][row])
+    if any(len(of_line) > 1 for of_line in cells.values()):
+        raise ResultsError("several cells in one line: choose values of the other swept keys with `only`")
+    if not counts:
+        raise ResultsError(f"no samples of `{value}` here")
+    ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
+    for index, (name, colour) in enumerate(zip(counts, _colours(list(counts), ax), strict=True)):
+        delays = sorted(counts[name])
+        below = list(itertools.accumulate(counts[name][delay] for delay in delays))
+        shares = [count / below[-1] for count in below]
+        style = DASHES[index % len(DASHES)]
+        ax.step(delays, shares, where="post", color=colour, linestyle=style, label=name or None, linewidth=1.2)
+    ax.set(xlabel=_native.value_label(value), ylabel="share of the samples", ylim=(0, 1))
+    return _finish(ax, lines if len(counts) > 1 else None)
+
+
 def _values(estimates: Iterable[Estimate]) -> dict[str, list[str]]:
     """The values of each swept key, in the order of the sweep."""
     values: dict[str, list[str]] = {}
@@ -129,10 +166,6 @@ def _require(estimates: Sequence[Estimate], keys: Sequence[str], varying: Sequen
 
 def _numbers(values: Sequence[str]) -> tuple[list[float], str] | None:
     """The values as numbers of one unit, if they are."""
-    try:
-        return [float(shown) for shown in values], ""
-    except ValueError:
-        pass
     try:
         quantities = [_native.quantity(shown) for shown in values]
     except ValueError:

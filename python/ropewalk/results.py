@@ -104,6 +104,13 @@ class Results:
         return self._table("cpu")
 
     @cached_property
+    def histograms(self) -> Table:
+        """One row a bucket of the samples of a delay (`column`, such as `rtt_ms`) of a flow, a subflow or the tunnel
+        (`subject`): its largest value `max_ms`, and the `count` of samples in it. A bucket is at most 1.6 % wide.
+        """
+        return self._table("histograms")
+
+    @cached_property
     def series(self) -> Table:
         """One row per sample of a flow, a subflow or a path (`subject`), one column per quantity. Without `sample` in
         the scenario there are none.
@@ -143,7 +150,8 @@ class Results:
 
         With the swept key `x`: the mean of a flow's `value` at each value of that key, with its 95 % confidence
         interval, and a line for each value of the swept key `lines` (or `"flow"`). `x="time"`: the column `value` of
-        the series over time, of each run that `only` keeps. By default `x` and `lines` are the keys that differ between
+        the series over time, of each run that `only` keeps. `x="samples"`: the cumulative distribution of a delay such
+        as `rtt_ms`, of the samples of all seeds together. By default `x` and `lines` are the keys that differ between
         the cells.
         Raises `ResultsError` if several cells would be at one point.
         """
@@ -151,6 +159,8 @@ class Results:
 
         if x == "time":
             return _figure.over_time(self, value, lines, flow, only or {}, ax)
+        if x == "samples":
+            return _figure.samples(self, value, lines, flow, only or {}, ax)
         return _figure.across(self, value, x, lines, flow, only or {}, ax)
 
     def report(self, path: str | os.PathLike[str]) -> Path:

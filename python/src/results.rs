@@ -68,7 +68,7 @@ impl Results {
         self.runs.len()
     }
 
-    /// One of the tables: runs, flows, subflows, paths, tunnels, cpu, series.
+    /// One of the tables: runs, flows, subflows, paths, tunnels, cpu, histograms, series.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         let make = match name {
             "runs" => frame::runs,
@@ -77,6 +77,7 @@ impl Results {
             "paths" => frame::paths,
             "tunnels" => frame::tunnels,
             "cpu" => frame::cpu,
+            "histograms" => frame::histograms,
             "series" => frame::series,
             _ => return Err(error::results(py, &format!("no table `{name}`"))),
         };

@@ -17,7 +17,7 @@ import ropewalk
 from ropewalk import Results, Scenario
 
 SWEPT = ["flow.tcp.congestion", "path.link.delay"]
-TABLES = ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "series"]
+TABLES = ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "histograms", "series"]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -126,6 +126,21 @@ def test_a_figure_over_time_draws_each_run_on_given_axes(results: Results) -> No
     assert axes.get_xlabel() == "time, s"
     with pytest.raises(ropewalk.ResultsError, match="no column `cwnd`"):
         results.figure("cwnd", x="time")
+
+
+def test_a_figure_of_samples_is_their_cumulative_distribution(results: Results) -> None:
+    axes = results.figure("rtt_ms", x="samples", only={"path.link.delay": "20ms"})
+    assert [line.get_label() for line in axes.lines] == ["reno", "bbr"]
+    frame = results.histograms.to_pandas()
+    of_reno = frame[(frame["column"] == "rtt_ms") & (frame["path.link.delay"] == "20ms")]
+    of_reno = of_reno[of_reno["flow.tcp.congestion"] == "reno"].groupby("max_ms")["count"].sum()
+    assert numpy.asarray(axes.lines[0].get_xdata()).tolist() == of_reno.index.tolist()
+    assert numpy.allclose(axes.lines[0].get_ydata(), of_reno.cumsum() / of_reno.sum())
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("RTT, ms", "share of the samples")
+    with pytest.raises(ropewalk.ResultsError, match="several cells in one line"):
+        results.figure("rtt_ms", x="samples", lines="flow.tcp.congestion")
+    with pytest.raises(ropewalk.ResultsError, match="no samples of `goodput_mbps`; known: rtt_ms"):
+        results.figure("goodput_mbps", x="samples")
 
 
 def test_a_notebook_shows_the_tables(results: Results) -> None:

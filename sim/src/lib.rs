@@ -10,7 +10,8 @@
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
 //! - `invariants`: checks that hold in every run.
-//! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run; `trace`: its packets.
+//! - `meter`, `peak`, `series`, `histograms`, `summary`: fairness, peak rates, time series, delays and the record of a run;
+//!   `trace`: its packets.
 
 mod application;
 mod connection;
@@ -20,6 +21,7 @@ mod error;
 mod event_loop;
 mod event_queue;
 mod flow;
+mod histograms;
 mod invariants;
 mod meter;
 mod mptcp;

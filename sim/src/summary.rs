@@ -4,6 +4,7 @@ use crate::application::Video;
 use crate::connection::{Connection, SubflowStatus};
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
+use crate::histograms::histograms;
 use crate::invariants;
 use crate::mptcp::MptcpConnection;
 use crate::multipath::MultipathStats;
@@ -50,6 +51,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         subflows,
         paths,
         tunnel,
+        histograms: histograms(&engine, experiment),
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
         work: engine.network.work,
     };

@@ -9,6 +9,7 @@ mod tree;
 pub use error::{Diagnostic, Error, SourceLocation, did_you_mean, suggest};
 pub use quantity::{
     BitRate, BitRateOrZero, Decimal, Packets, Percent, Quantity, QuantityVisitor, QueueSize, Size, Time,
+    number_with_unit,
 };
 pub use spanned::Spanned;
 pub use tree::{Node, deserialize, element_name, key_at, parse};

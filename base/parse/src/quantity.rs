@@ -62,6 +62,19 @@ pub enum QueueSize {
     Bdp(Decimal),
 }
 
+/// The number and the unit of a quantity or of a plain number, for an axis: seconds (`s`), `bit/s`, bytes (`B`), `packets`,
+/// percent (`%`), or no unit. None of any other text.
+#[must_use]
+pub fn number_with_unit(text: &str) -> Option<(f64, &'static str)> {
+    let plain = || text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| (number, ""));
+    let time = || Time::parse(text).ok().map(|time| (time.0.0 as f64 / 1e9, "s"));
+    let rate = || BitRateOrZero::parse(text).ok().map(|rate| (rate.0.0 as f64, "bit/s"));
+    let size = || Size::parse(text).ok().map(|size| (size.0 as f64, "B"));
+    let packets = || Packets::parse(text).ok().map(|packets| (f64::from(packets.0), "packets"));
+    let percent = || Percent::parse(text).ok().map(|percent| (percent.0 * 100.0, "%"));
+    plain().or_else(time).or_else(rate).or_else(size).or_else(packets).or_else(percent)
+}
+
 /// `digits` / 10^`scale`: an exact decimal number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decimal {
@@ -359,6 +372,23 @@ mod tests {
         assert_eq!(Percent::parse("0.1%"), Ok(Percent(0.001)));
         assert_eq!(Percent::parse("100.00%"), Ok(Percent(1.0)));
         assert_eq!(QueueSize::parse("0.5bdp"), Ok(QueueSize::Bdp(Decimal { digits: 5, scale: 1 })));
+    }
+
+    #[test]
+    fn a_text_is_a_number_with_its_unit_or_neither() {
+        let of = ["20ms", "0.5mbit", "64kB", "100p", "2%", "3.5", "-4", "0mbit"].map(number_with_unit);
+        let expected = [
+            (0.02, "s"),
+            (5e5, "bit/s"),
+            (64_000.0, "B"),
+            (100.0, "packets"),
+            (2.0, "%"),
+            (3.5, ""),
+            (-4.0, ""),
+            (0.0, "bit/s"),
+        ];
+        assert_eq!(of, expected.map(Some));
+        assert_eq!(["cubic", "", "1bdp", "nan", "inf"].map(number_with_unit), [None; 5]);
     }
 
     #[test]

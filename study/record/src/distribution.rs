@@ -1,7 +1,7 @@
 //! Distributions of times as a [`Summary`]: of a stream of samples, or of values that are all at hand.
 
-use crate::Summary;
 use crate::histogram::Histogram;
+use crate::{DelayHistogram, Summary};
 use units::Span;
 
 /// The greatest time of a percentile, microseconds.
@@ -46,6 +46,12 @@ impl Distribution {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
+    }
+
+    /// The samples as counts for the record: `column` (`rtt_ms`) of `subject` (`flow tcp`). None without samples.
+    #[must_use]
+    pub fn histogram(&self, subject: &str, column: &str) -> Option<DelayHistogram> {
+        (self.count() > 0).then(|| DelayHistogram::of(subject, column, self.histogram.buckets()))
     }
 
     /// The summary in milliseconds; zeros without samples.

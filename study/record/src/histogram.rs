@@ -4,10 +4,8 @@
 //! power of two above. `hdrhistogram` stores all of them from zero on, 28 kB for round-trip times around 40 ms; those of a
 //! flow lie within a few powers of two, which takes 4 to 8 kB, and the simulator has two for each of ten thousand flows.
 
-/// Values below this one have a bucket each.
+/// Values below this one have a bucket each; each power of two above has half as many buckets.
 const EXACT: u64 = 2048;
-/// Buckets of each power of two above.
-const PER_POWER: u64 = EXACT / 2;
 /// Counts are stored in blocks of so many buckets.
 const BLOCK: usize = 128;
 
@@ -24,7 +22,7 @@ impl Histogram {
     /// Counts a value. A bucket's count stops at the greatest that it can hold.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
-        let bucket = bucket(value);
+        let bucket = bucket::<EXACT>(value);
         self.len += 1;
         let index = bucket.wrapping_sub(self.first);
         match self.counts.get_mut(index) {
@@ -68,28 +66,34 @@ impl Histogram {
             below += u64::from(*count);
             below >= rank
         });
-        at.map_or(0, |index| greatest_of(self.first + index))
+        at.map_or(0, |index| greatest_of::<EXACT>(self.first + index))
+    }
+
+    /// The buckets with values, ascending: the greatest value of each and its count.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u32)> + Clone + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(index, count)| (greatest_of::<EXACT>(self.first + index), *count))
     }
 }
 
-/// The bucket of a value.
+/// The bucket of a value, where the values below `EXACT` have one each.
 #[inline]
-fn bucket(value: u64) -> usize {
+pub(crate) fn bucket<const EXACT: u64>(value: u64) -> usize {
     if value < EXACT {
         return value as usize;
     }
-    let shift = u64::from((value / PER_POWER).ilog2());
-    (shift * PER_POWER + (value >> shift)) as usize
+    let shift = u64::from((value / (EXACT / 2)).ilog2());
+    (shift * (EXACT / 2) + (value >> shift)) as usize
 }
 
 /// The greatest value of a bucket.
-fn greatest_of(bucket: usize) -> u64 {
+pub(crate) fn greatest_of<const EXACT: u64>(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < EXACT {
         return bucket;
     }
-    let shift = bucket / PER_POWER - 1;
-    (((bucket - shift * PER_POWER) + 1) << shift) - 1
+    let shift = bucket / (EXACT / 2) - 1;
+    (((bucket - shift * (EXACT / 2)) + 1) << shift) - 1
 }
 
 #[cfg(test)]
@@ -102,9 +106,13 @@ mod tests {
     #[test]
     fn a_bucket_is_a_value_below_2048_and_a_thousandth_above() {
         for value in [0, 1, 2047, 2048, 2049, 4095, 4096, 1_000_000_000, u64::MAX / 2] {
-            let greatest = greatest_of(bucket(value));
-            assert!(greatest >= value && greatest - value <= value / PER_POWER, "{value}: {greatest}");
-            assert_eq!(bucket(greatest) + 1, bucket(greatest + 1), "no bucket between two neighbours");
+            let greatest = greatest_of::<EXACT>(bucket::<EXACT>(value));
+            assert!(greatest >= value && greatest - value <= value / (EXACT / 2), "{value}: {greatest}");
+            assert_eq!(
+                bucket::<EXACT>(greatest) + 1,
+                bucket::<EXACT>(greatest + 1),
+                "no bucket between two neighbours"
+            );
         }
     }
 

@@ -5,12 +5,14 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod delays;
 mod digest;
 pub mod distribution;
 pub mod fairness;
 mod histogram;
 pub mod load;
 
+pub use delays::{DelayHistogram, Delays};
 pub use digest::Digest;
 pub use distribution::Distribution;
 
@@ -61,6 +63,10 @@ pub struct Run {
     pub paths: Vec<Path>,
     /// The tunnel, where there is one.
     pub tunnel: Option<Tunnel>,
+    /// The samples of the delays whose [`Summary`] flows, subflows and the tunnel have, where the driver counts them. Runs
+    /// recorded before there were any have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<DelayHistogram>,
     /// Time series, where they were asked for. JSON leaves them out: it does not know all their numbers.
     #[serde(default, skip_serializing)]
     pub series: Vec<Series>,

@@ -91,8 +91,10 @@ pub(crate) fn picture(titles: &Titles<'_>, ticks: &[(f64, String)], draw: impl F
 /// A text below the horizontal axis.
 pub(crate) fn x_tick(area: &Area, x: f64, text: &str) -> String {
     let (y, start, end) = (area.bottom + 9.5, area.bottom, area.bottom + 2.5);
+    // The whole text lies within the picture.
+    let middle = x.min(PANEL.0 - text.chars().count() as f64 * CHARACTER / 2.0 - 0.5);
     format!(
-        "<path class=\"a\" d=\"M{x:.1} {start:.1}V{end:.1}\"/><text class=\"x\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        "<path class=\"a\" d=\"M{x:.1} {start:.1}V{end:.1}\"/><text class=\"x\" x=\"{middle:.1}\" y=\"{y:.1}\">{}</text>",
         escape_html(text)
     )
 }

@@ -66,6 +66,11 @@ pub(crate) fn split(field: &str) -> (&str, Option<Statistic>) {
     }
 }
 
+/// Whether a field of records is a distribution with several numbers and samples, such as `rtt_ms`.
+pub(crate) fn is_summary(field: &str) -> bool {
+    SUMMARIES.contains(field)
+}
+
 /// The statistic over the values of the copies; without one their mean.
 pub(crate) fn summarise(mut values: Vec<f64>, statistic: Option<Statistic>) -> Option<f64> {
     let count = values.len();

@@ -4,6 +4,9 @@ use crate::chart::Charts;
 use crate::chart::Line;
 use crate::figure::FigureData;
 use crate::grid::Grid;
+use crate::samples::{SampleLine, SamplePanel};
+use crate::scatter::ScatterPanel;
+use crate::shares::SharePanel;
 
 /// A field, quoted where it has to be.
 fn field(text: &str) -> String {
@@ -28,7 +31,7 @@ pub(crate) fn lines(figure: &FigureData, column: &str, baseline: &str) -> String
     for panel in &figure.panels {
         for line in &panel.chart.lines {
             let name = if line.baseline { format!("{}, {baseline}", line.name) } else { line.name.clone() };
-            out += &samples(&panel.chart.title, &name, &panel.times, &line.values);
+            out += &samples_of(&panel.chart.title, &name, &panel.times, &line.values);
         }
     }
     out
@@ -41,11 +44,11 @@ pub(crate) fn charts(charts: &Charts, index: usize) -> String {
     head + &chart
         .lines
         .iter()
-        .map(|line| samples(&chart.title, &line.name, &charts.times, &line.values))
+        .map(|line| samples_of(&chart.title, &line.name, &charts.times, &line.values))
         .collect::<String>()
 }
 
-fn samples(panel: &str, line: &str, times: &[f64], values: &[f64]) -> String {
+fn samples_of(panel: &str, line: &str, times: &[f64], values: &[f64]) -> String {
     let samples = times.iter().zip(values).filter(|(_, value)| value.is_finite());
     samples.map(|(time, value)| row(&[panel, line, &number(*time), &number(*value)])).collect()
 }
@@ -79,6 +82,40 @@ pub(crate) fn distribution(curves: &[Line], column: &str) -> String {
     out
 }
 
+/// Distributions of samples: each bucket's greatest value, and how many of the samples are at most that.
+pub(crate) fn samples(panels: &[SamplePanel], column: &str) -> String {
+    let mut out = row(&["panel", "line", column, "samples", "share"]);
+    for panel in panels {
+        for SampleLine { line, delays, .. } in &panel.lines {
+            let count = delays.count() as f64;
+            for (delay, below) in delays.steps() {
+                let (delay, share) = (number(delay), number(below as f64 / count));
+                out += &row(&[&panel.title, &line.name, &delay, &below.to_string(), &share]);
+            }
+        }
+    }
+    out
+}
+
+/// One value against another: a row a run.
+pub(crate) fn scatter(panels: &[ScatterPanel], key: &str, [against, value]: [&str; 2]) -> String {
+    let mut out = row(&["panel", key, against, value]);
+    for panel in panels {
+        for cloud in &panel.clouds {
+            let of_run = |(x, y): &(f64, f64)| row(&[&panel.title, &cloud.line.name, &number(*x), &number(*y)]);
+            out.extend(cloud.points.iter().map(of_run));
+        }
+    }
+    out
+}
+
+/// Shares over time, each until an instant.
+pub(crate) fn shares(panels: &[SharePanel]) -> String {
+    let lines = panels.iter().flat_map(|panel| panel.lines.iter().map(move |line| (panel, line)));
+    let rows = lines.map(|(panel, line)| samples_of(&panel.title, &line.name, &panel.ends, &line.values));
+    row(&["panel", "line", "time_s", "share"]) + &rows.collect::<String>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +127,6 @@ mod tests {
 
     #[test]
     fn every_digit_is_there_and_what_is_not_finite_is_not() {
-        assert_eq!(samples("", "x", &[0.1, 0.2], &[1.0 / 3.0, f64::NAN]), ",x,0.1,0.3333333333333333\n");
+        assert_eq!(samples_of("", "x", &[0.1, 0.2], &[1.0 / 3.0, f64::NAN]), ",x,0.1,0.3333333333333333\n");
     }
 }

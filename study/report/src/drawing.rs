@@ -3,6 +3,7 @@
 use crate::axes::{CHARACTER, PANEL};
 use crate::chart::Line;
 use crate::colour;
+use crate::marker::marker;
 use crate::svg::stroke;
 use serde_json::{Value, json};
 use strings::escape_html;
@@ -16,10 +17,22 @@ pub(crate) struct Drawing {
     pub(crate) notes: Vec<String>,
     /// The name and the look of each series.
     pub(crate) legend: Vec<Line>,
-    /// Whether the series are bars.
-    pub(crate) are_bars: bool,
+    /// How the series look.
+    pub(crate) look: Look,
     /// Each chart as `<svg class="p" ...>`, of the size of a panel.
     pub(crate) panels: Vec<String>,
+}
+
+/// How the series of a figure look, and their samples in its legend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Look {
+    #[default]
+    Lines,
+    /// Lines with a marker at each value.
+    MarkedLines,
+    /// Bars, or areas.
+    Bars,
+    Markers,
 }
 
 /// Distance between charts of a file.
@@ -97,14 +110,18 @@ impl Drawing {
             return (out, 0.0);
         }
         for line in &self.legend {
-            let sample_width = if self.are_bars { SAMPLE * 0.6 } else { SAMPLE };
+            let sample_width = if self.look == Look::Bars { SAMPLE * 0.6 } else { SAMPLE };
             let length = sample_width + 4.0 + line.name.chars().count() as f64 * CHARACTER * 1.1 + 10.0;
             if x + length > width && x > 20.0 {
                 (x, y) = (20.0, y + LEGEND_LINE);
             }
-            let sample = match self.are_bars {
-                true => bar(line, (x, y - 6.5, sample_width, 6.5), ""),
-                false => format!("<path class=\"l\" {} d=\"M{x:.1} {:.1}h{SAMPLE}\"/>", stroke(line), y - 2.8),
+            let path = || format!("<path class=\"l\" {} d=\"M{x:.1} {:.1}h{SAMPLE}\"/>", stroke(line), y - 2.8);
+            let mark = || marker(line, x + SAMPLE / 2.0, y - 2.8);
+            let sample = match self.look {
+                Look::Bars => bar(line, (x, y - 6.5, sample_width, 6.5), ""),
+                Look::Lines => path(),
+                Look::MarkedLines => path() + &mark(),
+                Look::Markers => mark(),
             };
             let text = x + sample_width + 4.0;
             out +=

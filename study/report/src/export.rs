@@ -4,11 +4,12 @@ use crate::chart::charts;
 use crate::drawing::{Drawing, slug};
 use crate::figure::{figure_data, title};
 use crate::grid::Grid;
-use crate::html::{bars, distribution, figures, heat_map};
+use crate::html::still::still;
+use crate::html::{figures, heat_map};
 use crate::layout::{Figure, FigureKind};
 use crate::study::{Study, short_names};
 use crate::summary::cell_name;
-use crate::{bars as bar_charts, csv, distribution as curves, svg};
+use crate::{bars as bar_charts, csv, defaults, svg};
 
 /// The most points of a line in a file's drawing; its CSV has every sample.
 const POINTS: usize = 1000;
@@ -29,6 +30,8 @@ pub struct FigureFile {
 /// All figures and tables of the report, and the charts over time of its first 200 cells.
 #[must_use]
 pub fn figure_files(study: &Study<'_>) -> Vec<FigureFile> {
+    let with_figures = defaults::with_figures(study);
+    let study = with_figures.as_ref().unwrap_or(study);
     let figures =
         study.layout.figures.iter().enumerate().filter_map(|(index, figure)| self::figure(study, index, figure));
     figures.chain(tables(study)).chain(over_time(study)).collect()
@@ -41,21 +44,17 @@ pub(crate) fn figure_name(index: usize, figure: &Figure) -> String {
 
 fn figure(study: &Study<'_>, index: usize, figure: &Figure) -> Option<FigureFile> {
     let (drawing, csv) = match figure.kind() {
-        FigureKind::Bars(across) => (bars::drawing(study, figure, across)?, bars_csv(study, figure, across)),
-        FigureKind::Distribution => {
-            let csv = csv::distribution(&curves::curves(study, figure), &figure.value);
-            (distribution::drawing(study, figure)?, csv)
-        }
         FigureKind::Lines => {
             let baseline = study.baseline.map_or("", |baseline| baseline.name);
             let csv = csv::lines(&figure_data(study, figure, usize::MAX)?, &figure.value, baseline);
             (figures::drawing(&figure_data(study, figure, POINTS)?, baseline), csv)
         }
+        _ => still(study, figure)?,
     };
     Some(FigureFile { name: figure_name(index, figure), svg: Some(drawing.file()), csv })
 }
 
-/// The numbers of a figure of bars.
+/// The numbers of a figure of bars, or of lines across a key.
 pub(crate) fn bars_csv(study: &Study<'_>, figure: &Figure, across: &str) -> String {
     csv::grids(&bar_charts::charts(study, figure, across), across, &figure.lines)
 }

@@ -6,12 +6,13 @@ use crate::caption::{capitalise, time_range};
 use crate::chart::{self, Chart, Line};
 use crate::decimate::aligned;
 use crate::grid::{other_keys, unique};
+use crate::html::still::still;
 use crate::layout::{BY_FLOW, Figure, FigureKind};
 use crate::resample::resampled;
 use crate::study::{Study, SweepCell};
 use crate::trajectory::Trajectory;
 use crate::value::trajectory;
-use crate::{bars, colour, copies, distribution, number};
+use crate::{colour, copies, number};
 use record::{Run, Series};
 
 /// The data of a figure.
@@ -74,9 +75,12 @@ const SUMS: [&str; 5] =
 
 /// The text in the place of a figure without values.
 pub(crate) fn empty_note(figure: &Figure) -> String {
-    let reason = match figure.value.contains("cpu_") {
-        true => ": CPU time is measured on a kernel in real time only",
-        false => "",
+    let reason = match () {
+        () if figure.value.contains("cpu_") => ": CPU time is measured on a kernel in real time only",
+        () if copies::is_summary(&figure.value) => {
+            ": runs on a kernel, and results of earlier versions, have no samples of a delay, only values such as rtt_ms.p95"
+        }
+        () => "",
     };
     format!("No run here has a value for this figure{reason}.")
 }
@@ -84,9 +88,8 @@ pub(crate) fn empty_note(figure: &Figure) -> String {
 /// Whether a figure has no values.
 pub(crate) fn is_empty(study: &Study<'_>, figure: &Figure) -> bool {
     match figure.kind() {
-        FigureKind::Bars(across) => bars::charts(study, figure, across).is_empty(),
-        FigureKind::Distribution => distribution::curves(study, figure).is_empty(),
         FigureKind::Lines => figure_data(study, figure, 10).is_none(),
+        _ => still(study, figure).is_none(),
     }
 }
 
@@ -129,7 +132,7 @@ fn overlaid<'k>(cells: &[&SweepCell<'_>], keys: &[&'k str], lines: &str) -> Opti
 }
 
 /// The lines of a figure, no two of which look the same; those of algorithms have their colours of the report.
-fn legend(study: &Study<'_>, lines: &str, cells: &[&SweepCell<'_>]) -> Vec<Line> {
+pub(crate) fn legend(study: &Study<'_>, lines: &str, cells: &[&SweepCell<'_>]) -> Vec<Line> {
     let names = unique(cells.iter().map(|cell| cell.parameter(lines).to_owned()));
     let slots = study.slots().of_several(&names);
     let line = |(name, slot): (String, usize)| Line {
@@ -139,6 +142,17 @@ fn legend(study: &Study<'_>, lines: &str, cells: &[&SweepCell<'_>]) -> Vec<Line>
         ..Line::default()
     };
     names.into_iter().zip(slots).map(line).collect()
+}
+
+/// The lines once each, in order of appearance: the legend of charts that may lack some.
+pub(crate) fn unique_lines<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
+    let mut legend: Vec<Line> = Vec::new();
+    for line in lines {
+        if legend.iter().all(|known| known.name != line.name) {
+            legend.push(line.clone());
+        }
+    }
+    legend
 }
 
 fn panel(

@@ -1,14 +1,19 @@
 //! The report as one HTML page without other files or network access; without JavaScript only the interactive charts
 //! are missing.
 
-pub(crate) mod bars;
+mod across;
+mod bars;
 mod claims;
 mod compare;
-pub(crate) mod distribution;
+mod distribution;
 pub(crate) mod figures;
 pub(crate) mod heat_map;
 mod overview;
 mod plots;
+mod samples;
+mod scatter;
+mod shares;
+pub(crate) mod still;
 mod tables;
 
 use crate::colour::DASHES;
@@ -17,7 +22,7 @@ use crate::number::plural;
 use crate::provenance::{Provenance, shell};
 use crate::short::short_form;
 use crate::study::Study;
-use crate::{answer, colour, diagnosis, drawing, marks, number};
+use crate::{answer, colour, defaults, diagnosis, drawing, marks, number};
 pub use overview::compare_html;
 use serde_json::{Value, json};
 use strings::escape_html;
@@ -39,6 +44,8 @@ const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 pub fn html(study: &Study<'_>) -> String {
     let short = short_form(study);
     let (study, note) = short.as_ref().map_or((study, ""), |(shown, note)| (shown, note.as_str()));
+    let with_figures = defaults::with_figures(study);
+    let study = with_figures.as_ref().unwrap_or(study);
     let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES_PERCENT };
     let part = PagePart { percent, ..PagePart::default() };
     let (plots, figures) = (plots::plots(study, &study.cells(), &part), figures::figures(study));

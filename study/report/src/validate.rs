@@ -43,6 +43,15 @@ fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     let mut figures = figures.iter().enumerate();
     figures.try_for_each(|(index, figure)| match (format!("figure.{index}.value"), figure.kind()) {
         (key, FigureKind::Lines) => check_name(scenario, &key, &figure.value, &in_series),
+        (key, FigureKind::Stacked) => {
+            let columns = ("shares over time need a column that adds up: there is", value::stacked_values());
+            check_name(scenario, &key, &figure.value, &columns)
+        }
+        (key, FigureKind::Samples) => check_samples(scenario, &key, &figure.value, &figure.scope),
+        (key, FigureKind::Scatter(against)) => {
+            check_value(scenario, &key, &figure.value, &figure.scope)?;
+            check_value(scenario, &format!("figure.{index}.against"), against, &figure.scope)
+        }
         (key, _) => check_value(scenario, &key, &figure.value, &figure.scope),
     })?;
     let mut claims = claims.iter().enumerate();
@@ -68,6 +77,12 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
     if scope.attainable.is_some() {
         check_attainable(scenario, key, name, scope)?;
     }
+    if copies::is_summary(name) {
+        let message = format!("`{name}` has many samples per run, and not one number");
+        let help =
+            format!("{name}.mean, .p50, .p95, .p99, .min or .max; a figure with `distribution` draws all samples");
+        return Err(scenario.error_at(key, &message, &help));
+    }
     if !compared.iter().any(|known| known == name) {
         let baseline_names = if scenario.baseline.is_some() { compared } else { Vec::new() };
         let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(is_named, _)| *is_named);
@@ -83,6 +98,11 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Checks the value of a distribution of samples: a delay of the flow's or subflow's result.
+fn check_samples(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
+    check_value(scenario, key, &format!("{name}.p50"), scope)
 }
 
 /// Checks that a value can be a share of what is attainable: a rate, in cells whose paths have a capacity.

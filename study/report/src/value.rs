@@ -170,6 +170,11 @@ pub(crate) fn figure_values() -> Vec<String> {
     MEAN_COLUMNS.iter().chain(&SUM_COLUMNS).map(|name| (*name).to_owned()).collect()
 }
 
+/// The names that the `value` of shares over time may have: columns whose values of several flows add up.
+pub(crate) fn stacked_values() -> Vec<String> {
+    figure_values().into_iter().filter(|name| !["srtt_ms", "ssthresh_packets"].contains(&name.as_str())).collect()
+}
+
 /// The names that a `value` may have besides, if there is a baseline: errors of a flow's congestion window.
 pub(crate) fn baseline_values() -> Vec<String> {
     trajectory::NAMES.map(str::to_owned).to_vec()

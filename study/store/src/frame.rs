@@ -6,7 +6,7 @@
 use crate::rows::{Row, Writer};
 use crate::table::Column;
 use crate::{Key, table::Table};
-use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
+use record::{Cpu, DelayHistogram, Flow, Path, Run, Subflow, Tunnel};
 use std::collections::BTreeMap;
 
 /// Named columns of one length.
@@ -69,6 +69,23 @@ pub fn tunnels(runs: Runs<'_>) -> Frame {
 #[must_use]
 pub fn cpu(runs: Runs<'_>) -> Frame {
     records(runs, &Cpu::default(), |run| &run.cpu)
+}
+
+/// One row a bucket of the histogram of a delay, of the flow, subflow or tunnel that `subject` names.
+#[must_use]
+pub fn histograms(runs: Runs<'_>) -> Frame {
+    let lengths = runs.iter().map(|(_, run)| run.histograms.iter().map(|histogram| histogram.buckets.len()).sum());
+    let mut frame = keys(runs, &lengths.collect::<Vec<_>>());
+    let all = || runs.iter().flat_map(|(_, run)| &run.histograms);
+    let repeated = |text: fn(&DelayHistogram) -> &str| {
+        texts(all().flat_map(|histogram| std::iter::repeat_n(Some(text(histogram)), histogram.buckets.len())))
+    };
+    frame.push("subject", repeated(|histogram| &histogram.subject));
+    frame.push("column", repeated(|histogram| &histogram.column));
+    let buckets = || all().flat_map(|histogram| &histogram.buckets);
+    frame.push("max_ms", Values::Numbers(buckets().map(|(micros, _)| f64::from(*micros) / 1e3).collect()));
+    frame.push("count", Values::Counts(buckets().map(|(_, count)| u64::from(*count)).collect()));
+    frame
 }
 
 /// One row a sample of the series of a flow, a subflow or a path, named by `subject`; one column a quantity, without a
@@ -216,6 +233,29 @@ mod tests {
         assert_eq!(column(&flows, "count"), &Values::Numbers(vec![1.0, 1.0, 1.0, 1.0, 2.0, 2.0]), "all are numbers");
         let none = Values::Texts { texts: Vec::new(), codes: Vec::new() };
         assert_eq!(column(&tunnels(&runs), "delay"), &none, "a column without rows is still there");
+    }
+
+    #[test]
+    fn histograms_have_a_row_a_bucket() {
+        let mut runs = study();
+        let histogram = |column: &str, buckets: &[(u32, u32)]| DelayHistogram {
+            subject: "flow a".to_owned(),
+            column: column.to_owned(),
+            buckets: buckets.to_vec(),
+        };
+        runs[1].1.histograms = vec![histogram("rtt_ms", &[(20_000, 3), (40_500, 1)]), histogram("srtt_ms", &[(9, 4)])];
+        let histograms = histograms(&runs);
+        assert_eq!(column(&histograms, "seed"), &Values::Counts(vec![2, 2, 2]));
+        assert_eq!(column(&histograms, "max_ms"), &Values::Numbers(vec![20.0, 40.5, 0.009]));
+        assert_eq!(
+            histograms.columns[histograms.columns.len() - 1],
+            ("count".to_owned(), Values::Counts(vec![3, 1, 4]))
+        );
+        let Values::Texts { texts, codes } = column(&histograms, "column") else { panic!("texts") };
+        assert_eq!(
+            (texts.as_slice(), codes.as_slice()),
+            (&["rtt_ms".into(), "srtt_ms".into()][..], &[Some(0), Some(0), Some(1)][..])
+        );
     }
 
     #[test]

@@ -38,16 +38,8 @@ pub(crate) fn to_table((cell, seed): Key, run_series: &[Series]) -> Table {
 
 /// The series of one run again.
 pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
-    let texts = |name| match table.column(name) {
-        Some(Column::Texts(column)) => Ok(column.as_slice()),
-        _ => Err(format!("no column {name}")),
-    };
-    let numbers = |name| match table.column(name) {
-        Some(Column::Numbers(column)) => Ok(column.as_slice()),
-        _ => Err(format!("no column {name}")),
-    };
-    let (subjects, columns, times, values) =
-        (texts("subject")?, texts("column")?, numbers("time_s")?, numbers("value")?);
+    let (subjects, columns) = (table.texts("subject")?, table.texts("column")?);
+    let (times, values) = (table.numbers("time_s")?, table.numbers("value")?);
     let mut run_series: Vec<Series> = Vec::new();
     let mut start = 0;
     while start < table.rows() {
@@ -66,7 +58,7 @@ pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
     Ok(run_series)
 }
 
-fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
+pub(crate) fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
     let bytes = bytes.as_ref().ok_or("a row without subject or column")?;
     bytes.as_utf8().map(str::to_owned).map_err(|error| error.to_string())
 }

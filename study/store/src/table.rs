@@ -74,6 +74,30 @@ impl Table {
         self.columns.iter().find(|(column_name, _)| column_name == name).map(|(_, column)| column)
     }
 
+    /// A column of whole numbers.
+    pub(crate) fn counts(&self, name: &str) -> Result<&[Option<i64>], String> {
+        match self.column(name) {
+            Some(Column::Counts(column)) => Ok(column),
+            _ => Err(format!("no column {name}")),
+        }
+    }
+
+    /// A column of numbers.
+    pub(crate) fn numbers(&self, name: &str) -> Result<&[Option<f64>], String> {
+        match self.column(name) {
+            Some(Column::Numbers(column)) => Ok(column),
+            _ => Err(format!("no column {name}")),
+        }
+    }
+
+    /// A column of texts.
+    pub(crate) fn texts(&self, name: &str) -> Result<&[Option<ByteArray>], String> {
+        match self.column(name) {
+            Some(Column::Texts(column)) => Ok(column),
+            _ => Err(format!("no column {name}")),
+        }
+    }
+
     fn schema(&self) -> Parquet<Type> {
         let fields = self.columns.iter().map(|(name, column)| column.schema(name).map(Arc::new));
         Type::group_type_builder("ropewalk").with_fields(fields.collect::<Parquet<_>>()?).build()

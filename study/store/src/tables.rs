@@ -2,7 +2,7 @@
 
 use crate::rows::{Reader, Row, Writer};
 use crate::table::{self, Column, Table};
-use crate::{Error, Key, series};
+use crate::{Error, Key, histograms, series};
 use parquet::data_type::ByteArray;
 use record::{Cpu, Flow, Path as PathRecord, Run, Subflow, Tunnel};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Prefix of the columns that hold a run's parameters.
 const PARAMETER: &str = "parameter.";
+/// The file of the histograms.
+const HISTOGRAMS: &str = "histograms.parquet";
 
 /// Writes all tables of runs sorted by key.
 pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
@@ -20,6 +22,9 @@ pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     write_children(&dir.join("tunnels.parquet"), &Tunnel::default(), runs, |run| run.tunnel.as_slice())?;
     if runs.iter().any(|(_, run)| !run.cpu.is_empty()) {
         write_children(&dir.join("cpu.parquet"), &Cpu::default(), runs, |run| &run.cpu)?;
+    }
+    if runs.iter().any(|(_, run)| !run.histograms.is_empty()) {
+        table::write(&dir.join(HISTOGRAMS), &histograms::to_table(&[]), histograms::to_tables(runs))?;
     }
     write_series(&dir.join("series.parquet"), runs)
 }
@@ -76,6 +81,13 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let cpu = dir.join("cpu.parquet");
     if cpu.exists() {
         read_children(&cpu, &Cpu::default(), &mut runs, |run, cpu| run.cpu.push(cpu))?;
+    }
+    let path = dir.join(HISTOGRAMS);
+    for table in if path.exists() { table::read(&path)? } else { Vec::new() } {
+        for (key, histogram) in histograms::from_table(&table).map_err(Error::damaged(&path))? {
+            let run = runs.get_mut(&key).ok_or_else(|| Error::damaged(&path)(stray(key)))?;
+            run.histograms.push(histogram);
+        }
     }
     let path = dir.join("series.parquet");
     let series = if path.exists() { table::read(&path)? } else { Vec::new() };

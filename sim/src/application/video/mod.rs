@@ -50,7 +50,7 @@ pub(crate) struct Video {
     next_end: u64,
     /// Instant and delivered bytes when the latest group was written.
     last_group: (Instant, u64),
-    delay: Distribution,
+    pub(crate) delay: Distribution,
     min_delay: Span,
     /// Frames played, and their bytes.
     played: u64,

@@ -4,7 +4,7 @@ use crate::axes::{self, Area, CHARACTER, Titles, with_unit, x_tick};
 use crate::bars::{self, axis_max, charts};
 use crate::chart::Line;
 use crate::colour;
-use crate::drawing::{self, Drawing};
+use crate::drawing::{self, Drawing, Look};
 use crate::figure::title;
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
@@ -37,7 +37,7 @@ pub(crate) fn drawing(study: &Study<'_>, figure: &Figure, across: &str) -> Optio
         ticks: ticks(axis_max(&charts)),
     };
     let panels = charts.iter().map(|grid| bars.panel(grid)).collect();
-    Some(Drawing { notes: notes(study, &charts), title: bars.title, legend: bars.legend, are_bars: true, panels })
+    Some(Drawing { notes: notes(study, &charts), title: bars.title, legend: bars.legend, look: Look::Bars, panels })
 }
 
 /// The notes on whiskers and dots, and on the baseline.

@@ -1,15 +1,16 @@
 //! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
 use super::plots::{DATA_NUMBERS, FIGURES_PERCENT, MAX_LINES, SVG_NUMBERS, numbers};
-use super::{bars, distribution};
+use super::still::still;
 use crate::axes::{Titles, with_unit};
 use crate::chart::Line;
-use crate::drawing::Drawing;
-use crate::export::{bars_csv, figure_name};
+use crate::drawing::{Drawing, Look};
+use crate::export::figure_name;
 use crate::figure::{FigureData, Panel, empty_note, figure_data, line_count, title};
 use crate::layout::{Figure, FigureKind};
+use crate::marker::marker;
 use crate::study::Study;
-use crate::{csv, distribution as curves, svg};
+use crate::svg;
 use serde_json::{Value, json};
 use strings::escape_html;
 
@@ -33,23 +34,20 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     let [svg_points, data_points] = [points(SVG_NUMBERS).clamp(40, 400), points(DATA_NUMBERS).clamp(100, 1000)];
     let (mut drawings, mut data, mut files) = (String::new(), Vec::new(), Vec::new());
     for (index, figure) in figures[..shown].iter().enumerate() {
-        let (drawing, csv) = match figure.kind() {
-            FigureKind::Bars(across) => (bars::drawing(study, figure, across), Some(bars_csv(study, figure, across))),
-            FigureKind::Distribution => {
-                let csv = csv::distribution(&curves::curves(study, figure), &figure.value);
-                (distribution::drawing(study, figure), Some(csv))
-            }
-            FigureKind::Lines => {
+        let is_live = figure.kind() == FigureKind::Lines;
+        let drawn = match is_live {
+            true => {
                 let baseline = study.baseline.map_or("", |baseline| baseline.name);
                 let drawing = figure_data(study, figure, svg_points).map(|data| self::drawing(&data, baseline));
-                (drawing.map(|drawing| of_first_seed(study, drawing)), None)
+                drawing.map(|drawing| (of_first_seed(study, drawing), None))
             }
+            false => still(study, figure).map(|(drawing, csv)| (drawing, Some(csv))),
         };
-        let Some(drawing) = drawing.map(limited) else {
+        let Some((drawing, csv)) = drawn.map(|(drawing, csv)| (limited(drawing), csv)) else {
             drawings += &without_values(figure);
             continue;
         };
-        let live = (figure.kind() == FigureKind::Lines).then(|| {
+        let live = is_live.then(|| {
             data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
             data.len() - 1
         });
@@ -103,9 +101,11 @@ fn without_values(figure: &Figure) -> String {
 /// A figure on the page: `live` is its place among the interactive ones, `file` among the data of files.
 fn section(drawing: &Drawing, live: Option<usize>, file: usize) -> String {
     let id = live.map_or(String::new(), |index| format!(" id=\"figure-{index}\""));
-    let (class, legend) = match drawing.are_bars {
-        true => (" bars", bar_legend(&drawing.legend)),
-        false => ("", svg::legend(&drawing.legend)),
+    let class = if drawing.look == Look::Bars { " bars" } else { "" };
+    let legend = match drawing.look {
+        Look::Bars => bar_legend(&drawing.legend),
+        Look::Lines => svg::legend(&drawing.legend),
+        Look::Markers | Look::MarkedLines => marker_legend(&drawing.legend, drawing.look),
     };
     let notes = match drawing.notes.as_slice() {
         [] => String::new(),
@@ -131,6 +131,18 @@ fn bar_legend(legend: &[Line]) -> String {
     format!("<div class=\"key\">{}</div>", legend.iter().map(entry).collect::<String>())
 }
 
+fn marker_legend(legend: &[Line], look: Look) -> String {
+    let entry = |line: &Line| {
+        let path = match look {
+            Look::MarkedLines => format!("<path class=\"l\" {} d=\"M0 4H22\"/>", svg::stroke(line)),
+            _ => String::new(),
+        };
+        let (mark, name) = (marker(line, 11.0, 4.0), escape_html(&line.name));
+        format!("<span><svg viewBox=\"0 0 22 8\" aria-hidden=\"true\">{path}{mark}</svg>{name}</span>")
+    };
+    format!("<div class=\"key\">{}</div>", legend.iter().map(entry).collect::<String>())
+}
+
 /// The drawing of lines over time.
 pub(crate) fn drawing(figure: &FigureData, baseline: &str) -> Drawing {
     let title = with_unit(&figure.title, &figure.unit);
@@ -140,7 +152,7 @@ pub(crate) fn drawing(figure: &FigureData, baseline: &str) -> Drawing {
         notes.push(format!("Broad and pale: {baseline}."));
     }
     let panels = figure.panels.iter().map(|panel| picture(panel, figure, &title)).collect();
-    Drawing { title, notes, legend: figure.legend.clone(), are_bars: false, panels }
+    Drawing { title, notes, legend: figure.legend.clone(), look: Look::Lines, panels }
 }
 
 fn picture(panel: &Panel, figure: &FigureData, title: &str) -> String {

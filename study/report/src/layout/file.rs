@@ -2,6 +2,7 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, written for authors of scenarios.
 
+use super::figure::Scale;
 use super::model::{Column, HeatMap, Test};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Percent, Spanned, Time};
@@ -94,28 +95,43 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of
-    /// another; or the distribution of a value over all cells, a curve for each value of a swept key.
+    /// A figure of one kind: lines over time or across a swept key, bars, a distribution, a scatter plot, or shares
+    /// over time. There is one chart for each setting of the swept keys that the figure does not name.
     #[schemars(rename = "figure")]
     FigureFile {
         /// Title of the figure. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
-        /// A chart over time with one line for each value of this swept key, for each `"flow"`, or for each `"subflow"`.
-        /// There is one chart for each setting of the other swept keys. It shows the first seed of each cell.
+        /// One line for each value of this swept key, for each `"flow"`, or for each `"subflow"`: over time, from the first
+        /// seed of each cell; or with `across`, the mean with its 95 % confidence interval at each value of that key.
         pub(super) lines: Option<Spanned<String>>,
         /// Instead of `lines`: one bar for each value of this swept key, or for each `"flow"`. Whiskers are 95 %
         /// confidence intervals, dots are single runs.
         pub(super) bars: Option<Spanned<String>>,
-        /// With `bars`: the swept key along the axis, or `"flow"`.
+        /// With `bars` and `lines`: the swept key along the axis. Of bars it may be `"flow"`; of lines its values are
+        /// numbers.
         pub(super) across: Option<Spanned<String>>,
-        /// Instead of `lines`: one curve for each value of this swept key, or for each `"flow"`. A curve is the
-        /// empirical distribution of the value over all cells.
+        /// Instead of `lines`: one cumulative distribution (CDF) for each value of this swept key, or for each
+        /// `"flow"`. A delay with samples, such as `"rtt_ms"`, has the distribution of all samples of all seeds. Any
+        /// other value, such as `"goodput_mbps"` or `"rtt_ms.p95"`, has one number per cell and the distribution over
+        /// all cells.
         pub(super) distribution: Option<Spanned<String>>,
-        /// With `distribution`: a value to mark. The figure says how many cells reach it.
+        /// With `distribution`: a value to mark. The figure says how much reaches it.
         pub(super) threshold: Option<Spanned<f64>>,
-        /// With `lines`: a column of the time series of a flow, such as `"cwnd_packets"`. Otherwise a value as in a
-        /// table.
+        /// Instead of `lines`: one marker for each value of this swept key, or for each `"flow"`: the mean of `value`
+        /// over the mean of `against`, with the ellipse of one standard deviation over the runs. An axis of time is
+        /// reversed, so that up and right is better.
+        pub(super) scatter: Option<Spanned<String>>,
+        /// With `scatter`: the value along the horizontal axis, such as `"rtt_ms.p50"`.
+        pub(super) against: Option<Spanned<String>>,
+        /// Instead of `lines`: `"flow"` stacks the share of each flow, or of the subflows that `only` names, over time.
+        /// It shows the first seed of each cell.
+        pub(super) stacked: Option<Spanned<String>>,
+        /// `"log"`: a logarithmic axis of the key `across`, with `lines`. `"ccdf"`: the complementary distribution of a
+        /// delay's samples, the share above each value on a logarithmic axis. Default: `"linear"`.
+        pub(super) scale: Option<Spanned<Scale>>,
+        /// With `lines` over time and `stacked`: a column of the time series of a flow, such as `"cwnd_packets"`. With
+        /// `distribution`: also a delay with samples. Otherwise a value as in a table.
         pub(super) value: Spanned<String>,
     }
 }

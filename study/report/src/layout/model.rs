@@ -1,5 +1,6 @@
 //! The layout of a report: tables, figures of lines or bars, and claims.
 
+use super::figure::Figure;
 use super::reference::Reference;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -81,52 +82,6 @@ pub struct Column {
     pub label: String,
     /// The flow or subflow, if not that of the scope.
     pub flow: Option<String>,
-}
-
-/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, bars at
-/// each value of another key, or the empirical distribution of a value over the cells.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// Title; if empty, the name of the value is shown.
-    pub title: String,
-    /// The swept key whose values are the lines, the bars or the distributions.
-    pub lines: String,
-    /// Of bars, the swept key along the axis.
-    #[serde(default)]
-    pub across: Option<String>,
-    /// Distributions over all cells instead of lines over time.
-    #[serde(default)]
-    pub distribution: bool,
-    /// Of distributions the value that is marked.
-    #[serde(default)]
-    pub threshold: Option<f64>,
-    /// Of lines a column of the time series, such as `cwnd_packets`; else a value as in a table.
-    pub value: String,
-    /// The part of the study that is shown. Each setting of the other keys has a chart, or one sample in a
-    /// distribution.
-    pub scope: Scope,
-}
-
-/// The kind of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FigureKind<'f> {
-    /// Lines over time.
-    Lines,
-    /// Bars across a swept key.
-    Bars(&'f str),
-    /// Distributions over all cells.
-    Distribution,
-}
-
-impl Figure {
-    /// The kind of the figure.
-    pub(crate) fn kind(&self) -> FigureKind<'_> {
-        match &self.across {
-            Some(across) => FigureKind::Bars(across),
-            None if self.distribution => FigureKind::Distribution,
-            None => FigureKind::Lines,
-        }
-    }
 }
 
 /// A statement about the values of a swept key, and the test that decides it.

@@ -3,9 +3,9 @@
 //! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have
 //! taken swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
 
-use super::file::{ClaimFile, FigureFile, FitFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
+use super::file::{ClaimFile, FitFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::fit::Fit;
-use super::model::{BY_FLOW, BY_SUBFLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
+use super::model::{BY_FLOW, Claim, Column, Layout, Scope, Table, Test};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Error, Spanned};
 use scenario::model::{Experiment, Subflow};
@@ -59,19 +59,19 @@ fn without_repeats(mut names: Vec<String>) -> Vec<String> {
 }
 
 /// A key of a table, figure or claim that names a swept key, and its place.
-type KeyUse<'k> = (&'k str, Range<usize>);
+pub(super) type KeyUse<'k> = (&'k str, Range<usize>);
 
-fn key_use(key: &Spanned<String>) -> KeyUse<'_> {
+pub(super) fn key_use(key: &Spanned<String>) -> KeyUse<'_> {
     (key.get(), key.span())
 }
 
-struct Context<'a> {
+pub(super) struct Context<'a> {
     sweep: &'a Sweep,
-    flows: Vec<String>,
+    pub(super) flows: Vec<String>,
     /// The flows that have copies.
     copied: Vec<String>,
     /// Interval of the time series, nanoseconds.
-    sample: Option<u64>,
+    pub(super) sample: Option<u64>,
 }
 
 impl<'a> Context<'a> {
@@ -110,70 +110,6 @@ impl<'a> Context<'a> {
         let columns = given.columns.as_ref().map(|key| key.get().clone());
         let (title, rows) = (given.title.clone(), rows.to_vec());
         Ok(Some(Table { title, rows, columns, values, scope, references, heat_map }))
-    }
-
-    fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Diagnostic> {
-        let diagnostic =
-            |key: &Spanned<String>, message, help| Err(Diagnostic::new(key.span(), message).with_help(help));
-        let lines = match (&given.lines, &given.bars, &given.distribution) {
-            (Some(lines), None, None) if self.sample.is_none() => {
-                return diagnostic(lines, "a figure needs the time series", "set `sample`");
-            }
-            (Some(key), None, None) | (None, Some(key), None) | (None, None, Some(key)) => key,
-            (None, None, None) => {
-                let help = "lines = \"KEY\" over time, bars = \"KEY\" with across = \"KEY\", or distribution = \"KEY\"";
-                return diagnostic(&given.value, "a figure has neither lines nor bars nor a distribution", help);
-            }
-            (_, Some(key), _) | (_, None, Some(key)) => {
-                return diagnostic(key, "a figure has either lines or bars or a distribution", "leave out the others");
-            }
-        };
-        match (&given.bars, &given.across) {
-            (Some(bars), None) => return diagnostic(bars, "bars stand across a swept key", "across = \"KEY\""),
-            (None, Some(across)) => {
-                return diagnostic(across, "only bars go across a key", "`bars` instead, or leave out `across`");
-            }
-            _ => {}
-        }
-        if let (None, Some(threshold)) = (&given.distribution, &given.threshold) {
-            let diagnostic = Diagnostic::new(threshold.span(), "only a distribution has a threshold");
-            return Err(diagnostic.with_help("`distribution` instead, or leave out `threshold`"));
-        }
-        if let (Some(_), Some(attainable)) = (&given.lines, given.scope().attainable) {
-            let diagnostic = Diagnostic::new(attainable.span(), "lines over time are no share of what is attainable");
-            return Err(diagnostic.with_help("leave out `attainable`"));
-        }
-        let by_subflow = lines.get() == BY_SUBFLOW;
-        let key = if by_subflow { BY_FLOW } else { lines.get() };
-        let keys: Vec<KeyUse<'_>> =
-            std::iter::once((key, lines.span())).chain(given.across.as_ref().map(key_use)).collect();
-        let Some(mut scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
-        if by_subflow {
-            self.choose_subflows(&mut scope, lines)?;
-        }
-        Ok(Some(Figure {
-            title: given.title.clone(),
-            lines: key.to_owned(),
-            across: given.across.as_ref().map(|key| key.get().clone()),
-            distribution: given.distribution.is_some(),
-            threshold: given.threshold.as_ref().map(|threshold| *threshold.get()),
-            value: given.value.get().clone(),
-            scope,
-        }))
-    }
-
-    /// Chooses all subflows, or those of the scope's flow, unless the scope names some.
-    fn choose_subflows(&self, scope: &mut Scope, key: &Spanned<String>) -> Result<(), Diagnostic> {
-        let flow = scope.flow.take();
-        let is_shown =
-            |name: &&String| name.split_once('/').is_some_and(|(of, _)| flow.as_ref().is_none_or(|flow| flow == of));
-        let subflows: Vec<String> = self.flows.iter().filter(is_shown).cloned().collect();
-        if subflows.is_empty() {
-            let diagnostic = Diagnostic::new(key.span(), "no flow here has subflows");
-            return Err(diagnostic.with_help("\"flow\" for a line per flow"));
-        }
-        scope.only.entry(BY_FLOW.to_owned()).or_insert(subflows);
-        Ok(())
     }
 
     fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Diagnostic> {
@@ -218,7 +154,7 @@ impl<'a> Context<'a> {
     }
 
     /// The scope of what shows these swept keys; none if a `--set` has removed a key or all values of the scope.
-    fn scope_with(&self, scope: &ScopeFile<'_>, keys: &[KeyUse<'_>]) -> Result<Option<Scope>, Diagnostic> {
+    pub(super) fn scope_with(&self, scope: &ScopeFile<'_>, keys: &[KeyUse<'_>]) -> Result<Option<Scope>, Diagnostic> {
         if let Some(flows) = scope.only.get(BY_FLOW)
             && !keys.iter().any(|(key, _)| *key == BY_FLOW)
         {
@@ -296,7 +232,7 @@ impl<'a> Context<'a> {
     }
 
     /// The values of a swept key, in all cases together.
-    fn labels(&self, key: &str) -> Vec<&str> {
+    pub(super) fn labels(&self, key: &str) -> Vec<&str> {
         if key == BY_FLOW {
             return self.flows.iter().map(String::as_str).collect();
         }

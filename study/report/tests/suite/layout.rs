@@ -1,7 +1,7 @@
 //! The report's part of a scenario: read in file order, following what is swept, and blamed at its line.
 
 use parse::Error;
-use ropewalk_report::{HeatMap, Layout, fits, layout, schema};
+use ropewalk_report::{HeatMap, Layout, Scale, fits, layout, schema};
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 
@@ -208,16 +208,43 @@ fn tables_and_figures_are_blamed_at_their_line() {
         "set `sample`",
     );
     let figure = |lines: &str| sweep(&format!("\"duration\" = [\"1s\"]\n[[figure]]\nvalue = \"x\"\n{lines}"));
-    check(&figure(""), 12, "figure.0.value", "neither lines nor bars nor a distribution");
+    check(&figure(""), 12, "figure.0.value", "lines = \"KEY\" over time");
     check(&figure("bars = \"duration\""), 13, "figure.0.bars", "across = \"KEY\"");
     let sampled_figure = |lines: &str| format!("sample = \"1s\"\n{}", figure(lines));
-    check(&sampled_figure("lines = \"flow\"\nacross = \"duration\""), 15, "figure.0.across", "only bars");
-    check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "either lines or bars");
-    check(&figure("bars = \"flow\"\ndistribution = \"flow\""), 13, "figure.0.bars", "either lines or bars");
-    check(&figure("distribution = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "only bars");
+    check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "of one kind");
+    check(&figure("bars = \"flow\"\ndistribution = \"flow\""), 14, "figure.0.distribution", "of one kind");
+    check(&figure("distribution = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "only lines and bars");
     check(&sampled_figure("lines = \"flow\"\nthreshold = 1"), 15, "figure.0.threshold", "only a distribution");
-    check(&sampled_figure("lines = \"flow\"\nattainable = \"92%\""), 15, "figure.0.attainable", "lines over time");
+    check(&sampled_figure("lines = \"flow\"\nattainable = \"92%\""), 15, "figure.0.attainable", "values over time");
+    check(&figure("lines = \"duration\"\nacross = \"flow\""), 14, "figure.0.across", "not numbers of one unit");
+    check(&figure("scatter = \"flow\""), 13, "figure.0.scatter", "against = \"rtt_ms.p50\"");
+    check(
+        &figure("bars = \"flow\"\nagainst = \"jain\"\nacross = \"duration\""),
+        14,
+        "figure.0.against",
+        "only a scatter",
+    );
+    check(&figure("stacked = \"flow\""), 13, "figure.0.stacked", "set `sample`");
+    check(&sampled_figure("stacked = \"duration\""), 14, "figure.0.stacked", "stacked = \"flow\"");
+    check(&sampled_figure("lines = \"flow\"\nscale = \"log\""), 15, "figure.0.scale", "lines across a key");
+    check(&figure("distribution = \"flow\"\nscale = \"ccdf\""), 14, "figure.0.scale", "value = \"rtt_ms\"");
+    check(&figure("distribution = \"flow\"\nscale = \"cdf\""), 14, "figure.0.scale", "`ccdf`");
     check(&figure("bars = \"flow\"\nacross = \"dration\""), 14, "figure.0.across", "did you mean `duration`?");
+}
+
+#[test]
+fn a_delay_has_samples_in_a_distribution_and_a_number_elsewhere() {
+    let figure =
+        |lines: &str| format!("{HEAD}{PATH}{FLOW}[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[figure]]\n{lines}\n");
+    let layout = read(&figure("distribution = \"duration\"\nvalue = \"rtt_ms\"\nscale = \"ccdf\""), &[], false);
+    assert!(layout.figures[0].distribution && layout.figures[0].scale == Scale::Ccdf);
+    let bars = "bars = \"duration\"\nacross = \"flow\"\nvalue = \"rtt_ms\"";
+    check(&figure(bars), 14, "figure.0.value", "rtt_ms.mean, .p50");
+    let scatter = "scatter = \"duration\"\nagainst = \"rtt_ms\"\nvalue = \"goodput_mbps\"";
+    check(&figure(scatter), 13, "figure.0.against", "many samples per run");
+    check(&figure("distribution = \"duration\"\nvalue = \"rt_ms\""), 13, "figure.0.value", "no `rt_ms`");
+    let timed = "distribution = \"duration\"\nvalue = \"rtt_ms\"\nfrom = \"1s\"";
+    check(&format!("sample = \"1s\"\n{}", figure(timed)), 15, "figure.0.from", "those of the whole run");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod claims;
 mod compare;
+mod kinds;
 mod layout;
 mod made_up;
 mod made_up_multipath;

@@ -1,6 +1,6 @@
 //! Runs made up from a number, with something in every field.
 
-use record::{Cpu, Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
+use record::{Cpu, DelayHistogram, Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
 
@@ -87,6 +87,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         subflows: vec![subflow; cell % 2],
         paths: vec![path; cell % 3],
         tunnel: cell.is_multiple_of(2).then_some(tunnel),
+        histograms: histograms(cell, seed),
         series: series(cell, x),
         work: Work { data_packet_hops: 1, packet_hops: 2, delivered_data_packets: 3, events: u64::MAX - seed },
     }
@@ -98,6 +99,19 @@ fn parameters(cell: usize) -> BTreeMap<String, String> {
         parameters.insert("only odd cells".to_owned(), String::new());
     }
     parameters
+}
+
+/// None of the first cell, as in a folder whose driver counts nothing.
+fn histograms(cell: usize, seed: u64) -> Vec<DelayHistogram> {
+    let buckets = vec![(1, 1), (seed as u32 % 90_000 + 2, 7), (1_000_000_000, u32::MAX)];
+    let histogram = |subject: &str, column: &str| DelayHistogram {
+        subject: subject.to_owned(),
+        column: column.to_owned(),
+        buckets: buckets.clone(),
+    };
+    let of =
+        [("flow one", "rtt_ms"), ("flow one", "one_way_delay_ms"), ("subflow one/lte", "rtt_ms"), ("tunnel", "rtt_ms")];
+    of[..cell.min(of.len())].iter().map(|(subject, column)| histogram(subject, column)).collect()
 }
 
 fn series(cell: usize, x: f64) -> Vec<Series> {

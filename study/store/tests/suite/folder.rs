@@ -37,7 +37,7 @@ fn a_finished_folder_reads_back_bit_for_bit_by_cell_and_seed() {
         assert!(identical(written, read), "{written:#?}\n{read:#?}");
     }
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 8, "seven tables and a manifest, no parts: {names:?}");
+    assert_eq!(names.len(), 9, "eight tables and a manifest, no parts: {names:?}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_interrupted_study_hands_back_its_runs_and_ends_with_the_digest_of_an_unint
     fill(broken.path(), "h", 3, &[1]);
     fill(whole.path(), "h", 3, &[1]);
     assert_eq!(Results::open(broken.path()).unwrap().0.digest, Results::open(whole.path()).unwrap().0.digest);
-    for table in ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "series"] {
+    for table in ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "histograms", "series"] {
         let bytes = |dir: &Path| fs::read(dir.join(format!("{table}.parquet"))).unwrap();
         assert!(bytes(broken.path()) == bytes(whole.path()), "{table}.parquet differs");
     }
@@ -72,7 +72,7 @@ fn a_baseline_is_copied_whole_and_replaced_whole() {
         assert_eq!(Results::open_baseline(dir.path()).unwrap().0, Results::open(baseline.path()).unwrap().0);
     }
     let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-    assert_eq!(names(&dir.path().join("baseline")).len(), 8);
+    assert_eq!(names(&dir.path().join("baseline")).len(), 9);
     assert_eq!(names(dir.path()).len(), 3, "manifest, parts, baseline: {:?}", names(dir.path()));
     fs::create_dir(dir.path().join(".baseline.1.0.tmp")).unwrap(); // a killed process was copying
     fill(dir.path(), "h", 1, &[1]);
@@ -169,8 +169,8 @@ fn damage_is_reported_with_the_name_of_the_file() {
     assert!(error.contains("\n  rm "), "{error}");
     fs::remove_dir_all(dir.path().join("parts")).unwrap();
     fill(dir.path(), "h", 2, &[1]);
-    for name in
-        ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "series"].map(|table| format!("{table}.parquet"))
+    for name in ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "histograms", "series"]
+        .map(|table| format!("{table}.parquet"))
     {
         let bytes = cut(&name);
         let error = Results::open(dir.path()).unwrap_err().to_string();
