@@ -130,8 +130,9 @@ class Figure:
     Default: the start of the run.
     """
     lines: str | None = None
-    """One line for each value of this swept key, for each `"flow"`, or for each `"subflow"`: over time, from the first
-    seed of each cell; or with `across`, the mean with its 95 % confidence interval at each value of that key.
+    """One line for each value of this swept key, for each `"flow"`, or for each `"subflow"`: over time, from the
+    first seed of each cell; or with `across`, the mean with its 95 % confidence interval at each value of that
+    key.
     """
     only: Mapping[str, Sequence[str]] | None = None
     """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
