@@ -22,7 +22,7 @@ pub(crate) fn document(manifest: &Manifest, runs: &[Run], claims: &Value) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Cpu, Flow, Path, Subflow, Tunnel};
+    use record::{Cpu, DelayHistogram, Flow, Path, Subflow, Tunnel};
     use report::{Claim, Column, Layout, Reference, Scope, Study, Table, Test};
     use std::collections::BTreeSet;
 
@@ -78,6 +78,7 @@ mod tests {
             flows: vec![Flow::default()],
             subflows: vec![Subflow::default()],
             paths: vec![Path::default()],
+            histograms: vec![DelayHistogram::default()],
             tunnel: Some(Tunnel::default()),
             ..Run::default()
         };

@@ -80,12 +80,12 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         "[sweep]\n\"path.a.delay\" = [\"1ms\", \"2ms\"]\n[[table]]\nrows = \"path.a.delay\"\nvalue = [\"goodput\"]\n";
     let dir = folder("wrong-values");
     for (text, words) in [
-        (format!("{head}{bdp}{flow}"), "is less than a byte: 1 bit/s for 10 ms"),
+        (format!("{head}{bdp}{flow}"), "is less than a byte: 1 bit/s for an RTT of 10 ms"),
         (format!("{head}{one}[flow]\nname = \"tcp\"\n"), "write `[[flow]]`"),
         (format!("repetitions = -1\n{head}{one}{flow}"), "a whole number, 0 or more"),
         (format!("{head}{one}{flow}{table}"), "did you mean `goodput_mbps`?"),
         (format!("{head}{one}{}{flow}", path("b")), "`kind = \"mptcp\"` for all of them"),
-        (format!("title = 20\n{head}{one}{flow}"), "has its unit, such as \"20mbit\""),
+        (format!("title = 20\n{head}{one}{flow}"), "needs its unit, such as \"20mbit\""),
     ] {
         write(&dir, "x.toml", &text);
         let outcome = ropewalk(&["run", &dir.join("x.toml").display().to_string()]);

@@ -74,9 +74,7 @@ fn the_page_shows_the_command_what_was_run_and_what_the_options_changed() {
     assert!(page.contains("<ins>+rate = &quot;5mbit&quot; # of the link</ins>"));
     let text = std::fs::read_to_string(dir.join("out/scenario.toml")).unwrap();
     assert!(text.contains("duration = \"1s\"") && !text.contains("[quick]"), "{text}");
-    assert!(
-        page.contains("This text, without any option, with the program named at the top, gives these numbers again")
-    );
+    assert!(page.contains("This text, without any option, with the program named above, gives these numbers again"));
     let manifest: serde_json::Value =
         serde_json::from_slice(&std::fs::read(dir.join("out/manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest["effective_text"], text);

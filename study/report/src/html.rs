@@ -281,7 +281,7 @@ fn provenance(provenance: &Provenance<'_>, is_simulated: bool) -> String {
         true => "with the program named above, gives these numbers again to the last digit; the digest proves it",
         false => "with the program and the kernel named above, repeats the experiment",
     };
-    let files = "Files that it names are looked for beside it.";
+    let files = "Files that it names are looked for in its folder.";
     let command = match provenance.command {
         [] => String::new(),
         _ => format!("<h3>Command</h3>\n<pre><code>{}</code></pre>\n", escape_html(&shell(provenance.command))),
