@@ -33,6 +33,13 @@ fn the_verdicts_on_several_algorithms_stand_side_by_side() {
     assert!(outcome.code == Some(3) && outcome.stderr.contains("reordering"), "{}", outcome.stderr);
 }
 
+/// Where the question compares with CUBIC, CUBIC's ratio is 1.
+#[test]
+fn what_the_others_are_compared_with_is_compared_with_itself() {
+    let outcome = ropewalk(&["evaluate", "cubic", "--quick", "--quiet", "--no-store", "--case", "longer-route"]);
+    assert!(outcome.code == Some(0) && outcome.stdout.contains("ratio 1,"), "{}{}", outcome.stdout, outcome.stderr);
+}
+
 #[test]
 fn what_is_no_algorithm_and_no_policy_is_refused_by_its_name() {
     let outcome = ropewalk(&["evaluate", "bbr33"]);

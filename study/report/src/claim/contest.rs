@@ -85,7 +85,10 @@ impl<'c> Contest<'c> {
     pub(crate) fn figure(&self) -> Option<f64> {
         match (&self.claim.test, &means(&self.tested)[..]) {
             (Test::Range { .. }, [(_, mean)]) => Some(*mean),
-            (Test::Ratio { .. }, [(_, a), (_, b)]) => Some(a / b).filter(|ratio| ratio.is_finite()),
+            (Test::Ratio { .. }, means) => {
+                let [(_, a), (_, b)] = both_ends(means);
+                Some(a / b).filter(|ratio| ratio.is_finite())
+            }
             _ => None,
         }
     }
@@ -142,9 +145,15 @@ fn holds(claim: &Claim, tested: &[f64], others: &[f64]) -> bool {
         Test::Alike { within, .. } => spread(tested) <= *within,
         Test::Range { min, max, .. } => is_in(least, *min, *max) && is_in(greatest, *min, *max),
         Test::Ratio { min, max, or_max, .. } => {
-            is_in(tested[0] / tested[1], *min, *max) || or_max.is_some_and(|max| tested[0] <= max)
+            let [a, b] = both_ends(tested);
+            is_in(a / b, *min, *max) || or_max.is_some_and(|max| *a <= max)
         }
     }
+}
+
+/// The two of a ratio, which may be one and the same.
+fn both_ends<T>(tested: &[T]) -> [&T; 2] {
+    [&tested[0], &tested[tested.len() - 1]]
 }
 
 /// The least and the greatest.
@@ -230,8 +239,9 @@ fn limits(min: f64, max: Option<f64>) -> String {
 }
 
 fn ratio(tested: &[NamedMean<'_>], min: f64, max: Option<f64>, or_max: Option<f64>, unit: &str) -> String {
-    let ratio = tested[0].1 / tested[1].1;
-    let texts = with_values(tested);
+    let [a, b] = both_ends(tested);
+    let ratio = a.1 / b.1;
+    let texts = with_values(&[*a, *b]);
     let ratio_text = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
     let or = or_max.map_or(String::new(), |max| format!(", or {} at most {}{unit}", tested[0].0, format_number(max)));
     format!("{} over {}{unit}: ratio {ratio_text}, claimed {}{or}", texts[0], texts[1], limits(min, max))

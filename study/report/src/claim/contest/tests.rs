@@ -111,6 +111,7 @@ fn a_ratio_lies_in_its_range() {
         Verdict::Holds,
         "b 3 over c 3 Mbit/s: ratio 1, claimed from 0.900 to 1.10",
     );
+    assert_evaluation(&ratio("a a", 1.0, None), Verdict::Holds, "a 4 over a 4 Mbit/s: ratio 1, claimed at least 1");
     let zero = [("a", Some(0.0)), ("b", Some(0.0))];
     let evaluation = evaluate(&ratio("a b", 0.0, None), &zero, "");
     assert_eq!(
