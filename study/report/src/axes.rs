@@ -14,6 +14,9 @@ const LINE: f64 = 10.0;
 /// The approximate width of a character.
 pub(crate) const CHARACTER: f64 = 4.2;
 
+/// The width of a digit in the widest font of a page (DejaVu Sans).
+const DIGIT: f64 = 5.1;
+
 /// Titles of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Titles<'t> {
@@ -92,7 +95,7 @@ pub(crate) fn picture(titles: &Titles<'_>, ticks: &[(f64, String)], draw: impl F
 pub(crate) fn x_tick(area: &Area, x: f64, text: &str) -> String {
     let (y, start, end) = (area.bottom + 9.5, area.bottom, area.bottom + 2.5);
     // The whole text lies within the picture.
-    let middle = x.min(PANEL.0 - text.chars().count() as f64 * CHARACTER / 2.0 - 0.5);
+    let middle = x.min(PANEL.0 - text.chars().count() as f64 * DIGIT / 2.0);
     format!(
         "<path class=\"a\" d=\"M{x:.1} {start:.1}V{end:.1}\"/><text class=\"x\" x=\"{middle:.1}\" y=\"{y:.1}\">{}</text>",
         escape_html(text)
