@@ -297,8 +297,8 @@ fn a_wrong_configuration_is_refused_with_its_key() {
             format!(r#"{{"paths": [{path}], "duration_s": "long"}}"#),
             "duration_s: string \"long\", a number is expected",
         ),
-        (format!(r#"{{"paths": [{path}], "learners": -1}}"#), "learners: integer `-1`, a whole number from 0 on is"),
-        (format!(r#"{{"paths": [{path}], "history": 1.5}}"#), "history: floating point `1.5`, a whole number from"),
+        (format!(r#"{{"paths": [{path}], "learners": -1}}"#), "learners: integer `-1`, a whole number, 0 or more, is"),
+        (format!(r#"{{"paths": [{path}], "history": 1.5}}"#), "history: floating point `1.5`, a whole number, 0"),
         (format!(r#"{{"paths": [{path}], "reward": 3}}"#), "reward: a name is expected, or a table of terms"),
         (format!(r#"{{"paths": {path}}}"#), "paths: map, a list is expected"),
         (r#"{"paths": [[2, 20]]}"#.to_owned(), "paths[0][0]: 2: a range of two numbers is expected"),
@@ -331,7 +331,7 @@ fn a_wrong_configuration_is_refused_with_its_key() {
         ),
         (
             r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[2, 1]]}]}"#.to_owned(),
-            "paths[0].traces: trace 0: milliseconds have",
+            "paths[0].traces: trace 0: milliseconds must",
         ),
         (
             r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[1.5]]}]}"#.to_owned(),

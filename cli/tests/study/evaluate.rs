@@ -22,9 +22,9 @@ fn the_verdicts_on_several_algorithms_stand_side_by_side() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let row = |start: &str| outcome.stdout.lines().find(|line| line.starts_with(start)).unwrap_or_default();
     assert_eq!(row("| claim"), "| claim | bbr-path | cubic |");
-    // Paths that know nothing of each other take two shares, or all.
+    // Paths that know nothing of each other take two shares, or all; a short run of CUBIC's does not decide it.
     let shared = row("| Two paths of a tunnel");
-    assert!(shared.contains("| 0.0") && shared.ends_with(" - |"), "{shared}");
+    assert!(shared.contains("| 0.0") && shared.contains(" - | 0."), "{shared}");
     assert_eq!(row("| hold (+)"), "| hold (+) | 1 | 1 |", "{}", outcome.stdout);
     assert!(dir.join("results/bbr-path/report.html").is_file() && dir.join("results/cubic/report.html").is_file());
     let outcome = ropewalk(&["evaluate", "cubic", "reno", "--json"]);
