@@ -131,12 +131,11 @@ def samples(results: Results, value: str, lines: str | None, flow: str | None, o
     if not counts:
         raise ResultsError(f"no samples of `{value}` here")
     ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
-    for index, (name, colour) in enumerate(zip(counts, _colours(list(counts), ax), strict=True)):
+    for name, (colour, dash, _) in zip(counts, _looks(list(counts), ax), strict=True):
         delays = sorted(counts[name])
         below = list(itertools.accumulate(counts[name][delay] for delay in delays))
         shares = [count / below[-1] for count in below]
-        style = DASHES[index % len(DASHES)]
-        ax.step(delays, shares, where="post", color=colour, linestyle=style, label=name or None, linewidth=1.2)
+        ax.step(delays, shares, where="post", color=colour, linestyle=dash, label=name or None, linewidth=1.2)
     ax.set(xlabel=_native.value_label(value), ylabel="share of the samples", ylim=(0, 1))
     return _finish(ax, lines if len(counts) > 1 else None)
 

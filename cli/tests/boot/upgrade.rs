@@ -112,7 +112,7 @@ fn an_upgrade_under_traffic_runs_the_new_program_and_loses_no_byte() {
     let remedy = "`systemctl restart ropewalk@rw0`";
     for line in ["ropewalk show", "ropewalk check --live rw0"] {
         let printed = server.output(line).0;
-        assert!(printed.contains("rw0 runs 0.0") && printed.contains(remedy), "{line}: {printed}");
+        assert!(printed.contains("rw0 runs version 0.0") && printed.contains(remedy), "{line}: {printed}");
     }
     server.run("systemctl restart ropewalk@rw0");
     assert!(is_current(server));

@@ -42,7 +42,7 @@ pub struct TunnelStatus {
     pub notices: Vec<Notice>,
     /// Dropped packets by reason, including reasons with none.
     pub drops: Vec<DropCount>,
-    /// The latest events, the oldest first; `GET /v1/events` has more.
+    /// The latest events, the oldest first, without repetitions in a row; `GET /v1/events` has more.
     #[serde(default)]
     pub events: Vec<Event>,
 }

@@ -56,11 +56,22 @@ impl EventLog {
         ring.events.iter().filter(|event| event.sequence > sequence).cloned().collect()
     }
 
-    /// The latest `count` events, the oldest first.
+    /// The latest `count` events, the oldest first. Of events in a row that say the same, only the latest is among them, so
+    /// that one that repeats does not hide the others.
     #[must_use]
     pub fn latest(&self, count: usize) -> Vec<Event> {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.events.iter().skip(ring.events.len().saturating_sub(count)).cloned().collect()
+        let mut latest: Vec<Event> = Vec::with_capacity(count);
+        for event in ring.events.iter().rev() {
+            if latest.last().is_none_or(|newer| !newer.says_the_same(event)) {
+                if latest.len() == count {
+                    break;
+                }
+                latest.push(event.clone());
+            }
+        }
+        latest.reverse();
+        latest
     }
 
     /// All events from now on. A receiver that falls behind by more than [`MAX_EVENTS`] gets the number of lost events.
@@ -75,6 +86,11 @@ impl Event {
     #[must_use]
     pub fn new(level: EventLevel, kind: EventKind, message: impl Into<String>) -> Self {
         Self { level, kind, message: message.into(), ..Self::default() }
+    }
+
+    /// Whether the two differ in their number and time at most.
+    fn says_the_same(&self, other: &Self) -> bool {
+        Self { sequence: other.sequence, unix_ms: other.unix_ms, ..self.clone() } == *other
     }
 }
 
@@ -114,5 +130,13 @@ mod tests {
         assert!(log.since(MAX_EVENTS as u64 + 3).is_empty());
         assert_eq!(subscriber.try_recv(), Err(broadcast::error::TryRecvError::Lagged(3)));
         assert_eq!(subscriber.try_recv().map(|event| event.sequence), Ok(4));
+    }
+
+    #[test]
+    fn an_event_that_repeats_does_not_hide_the_others_among_the_latest() {
+        let log = EventLog::default();
+        [1, 2, 3, 3, 3, 4, 4, 3].iter().for_each(|number| log.push(event(*number)));
+        let latest = |count| log.latest(count).iter().map(|event| event.sequence).collect::<Vec<_>>();
+        assert_eq!((latest(4), latest(1), latest(9)), (vec![2, 5, 7, 8], vec![8], vec![1, 2, 5, 7, 8]));
     }
 }
