@@ -1,5 +1,5 @@
 //! `ropewalk`: one program for all of Ropewalk. This file reads the command line and dispatches the command. It is a
-//! library, so that a program with algorithms of its own can register them and call [`main`].
+//! library, so that a program with its own algorithms can register them and call [`main`].
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};

@@ -1,6 +1,6 @@
 //! The machine's own kernel: a run in network namespaces of this process's own.
 //!
-//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends the run's
+//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a separate process that ends the run's
 //! processes and removes its namespaces and files when this process is gone.
 
 use crate::Error;

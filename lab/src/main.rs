@@ -1,4 +1,4 @@
-//! The lab's agent as a program of its own, for the lab's tests. `ropewalk` contains it as a hidden command, whose name is
+//! The lab's agent as a separate program, for the lab's tests. `ropewalk` contains it as a hidden command, whose name is
 //! accepted here too.
 
 fn main() -> std::process::ExitCode {

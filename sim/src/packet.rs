@@ -169,7 +169,7 @@ impl PacketDescriptor {
         self.flow_and_flags.get() & NEW_COPY != 0
     }
 
-    /// A new copy with a slot of its own.
+    /// A new copy with a separate slot.
     pub(crate) fn separated(self, slot: u32) -> Self {
         Self { flow_and_flags: PRESENT | self.flow_and_flags.get() & !NEW_COPY, ..self.moved(slot) }
     }

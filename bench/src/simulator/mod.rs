@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the amount of simulation per CPU second, compared with a calibration loop, other builds of Ropewalk
 //! and other simulators.
 //!
-//! Every run is a process of its own. In each round every workload is run by every program in turn, so that all programs
+//! Every run is a separate process. In each round every workload is run by every program in turn, so that all programs
 //! meet the same state of the machine; ratios are taken within a round.
 
 mod calibration;

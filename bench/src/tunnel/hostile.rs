@@ -1,6 +1,6 @@
 //! An honest peer's service while another peer attacks the server.
 //!
-//! The attacker has a link of its own, so that it takes no capacity of the honest peer's links: it only uses resources of
+//! The attacker has a separate link, so that it takes no capacity of the honest peer's links: it only uses resources of
 //! the server. `ropewalk-bench attack PRIVATE-KEY SERVER-KEY SOURCE DESTINATION ATTACK RATE` is the attacker, in the
 //! client's host, until it is killed.
 

@@ -60,7 +60,7 @@ pub(super) fn start_with_class(
     start_both(&setup, testbed, programs, accounting)
 }
 
-/// As [`start`], but the last link is left to an attacker, which is a peer of the server with an inner address of its own.
+/// As [`start`], but the last link is left to an attacker, which is a peer of the server with a separate inner address.
 /// Returns also its private key and the server's public key.
 pub(super) fn start_with_attacker(
     testbed: &Testbed,

@@ -28,7 +28,7 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// The kernel's name of the program that runs an algorithm with its parameters. A program takes no parameters, but a
-    /// coupling over BBR has a program of its own: `lia-bbr` for `{ name = "lia", path = "bbr" }`.
+    /// coupling over BBR has a separate program: `lia-bbr` for `{ name = "lia", path = "bbr" }`.
     fn kernel_name(&self, algorithm: &AlgorithmChoice) -> Option<&'static str> {
         let AlgorithmChoice { name, parameters } = algorithm;
         let parameters: Vec<(&str, &ParamValue)> =

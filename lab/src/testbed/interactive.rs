@@ -9,7 +9,7 @@ use std::error::Error;
 pub(crate) fn main(links: &[&str]) -> Result<(), Box<dyn Error + Send + Sync>> {
     let program = std::env::current_exe()?;
     let program = program.to_string_lossy();
-    // The agent is a program of its own, or a command of `ropewalk`.
+    // The agent is a separate program, or a command of `ropewalk`.
     let agent = if program.ends_with("agent") { vec![&*program] } else { vec![&*program, "lab-agent"] };
     let mut testbed = Testbed::pair(&agent, links)?;
     let of_link = |k: usize| {

@@ -2,7 +2,7 @@
 //!
 //! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The cases of
 //! a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A case may have
-//! a sweep of its own in addition to that of the file: the cells are then one grid per case, one after another.
+//! a separate sweep in addition to that of the file: the cells are then one grid per case, one after another.
 
 pub(crate) mod effective;
 
@@ -320,7 +320,7 @@ impl<'t> Axis<'t> {
         self.case.as_ref().is_none_or(|case| cases.contains(case))
     }
 
-    /// The axis's entry, or the file's case, that a plain value names, if any. An entry with a label of its own replaces the
+    /// The axis's entry, or the file's case, that a plain value names, if any. An entry with its own label replaces the
     /// one with that label.
     fn existing(&self, entry: Entry<'t>, cases: &[Entry<'t>]) -> Result<Entry<'t>, Diagnostic> {
         if self.key.text == CASE {

@@ -169,7 +169,7 @@ impl Victim {
         Arrival { path: PathId(u16::from(flags & 3)), packet_number: self.next_number, ce: flags & 4 != 0 }
     }
 
-    /// Receives fragments of one stream with numbers that are a step apart, each in a buffer of its own.
+    /// Receives fragments of one stream with numbers that are a step apart, each in a separate buffer.
     fn receive_fragments(&mut self, choices: &mut Choices<'_>) {
         let (stream, flags, spread) = (choices.byte(), choices.byte(), choices.byte());
         let first = choices.below(1 << 32) as u32 >> (spread & 31);

@@ -1,7 +1,7 @@
 //! `bench tunnel clients`: the cost of many idle clients for a server.
 //!
 //! The server is the daemon in a namespace. Its clients are [`simulated`] ones in one process of the other namespace, each
-//! with a node, a UDP socket and an IP address of its own: they complete handshakes, answer probes and send their own.
+//! with a node, a UDP socket and a separate IP address: they complete handshakes, answer probes and send their own.
 //!
 //! The server starts with one client that never connects. A reload adds all the others, which connect at once, and another
 //! one adds one more. Memory is that of the process (PSS: shared pages count in part), CPU time that of its threads by the

@@ -29,7 +29,7 @@ pub trait Coupling: Debug + Send {
         group.own_subflow().cwnd / 2.0
     }
 
-    /// Handles an acknowledgement that may raise the own window; `acked` packets were newly delivered. The default is
+    /// Handles an acknowledgement that may raise this path's window; `acked` packets were newly delivered. The default is
     /// Reno for a path alone. Otherwise it is slow start, then [`Coupling::increase`] for the remaining packets.
     fn cong_avoid(
         &mut self,
@@ -56,10 +56,10 @@ pub trait Coupling: Debug + Send {
     /// Called for every acknowledgement, before state and window change.
     fn pkts_acked(&mut self, _path_state: &mut Self::PathState, _progress: &AckProgress) {}
 
-    /// The own window is about to be reduced. Called once per episode, alone or not.
+    /// This path's window is about to be reduced. Called once per episode, alone or not.
     fn on_congestion(&mut self, _path_state: &mut Self::PathState) {}
 
-    /// The own sender changes to state `next`. Every timeout reports [`CaState::Loss`] again.
+    /// This path's sender changes to state `next`. Every timeout reports [`CaState::Loss`] again.
     fn set_state(&mut self, _path_state: &mut Self::PathState, _next: CaState) {}
 
     /// The own path was idle for longer than its retransmission timeout.
@@ -95,7 +95,7 @@ impl<C: Coupling> CoupledController<C> {
         Self { path_controllers: PathControllers::new(construct), ..self }
     }
 
-    /// Determines which siblings are active at an event of the own path, which is in use.
+    /// Determines which siblings are active at an event of this path, which is in use.
     fn find_active(&mut self, own_index: usize, now: Instant) {
         for (index, (subflow, usage)) in self.subflows.iter_mut().zip(&self.usages).enumerate() {
             subflow.in_use = subflow.up && (index == own_index || usage.is_in_use(now));

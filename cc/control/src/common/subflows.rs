@@ -49,7 +49,7 @@ impl<M> SubflowView<M> {
     }
 }
 
-/// The paths of a group at an event of one of them, the own path. Only the state of the own path can be changed.
+/// The paths of a group at an event of one of them. Only the state of that path can be changed.
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
@@ -73,7 +73,7 @@ impl<'a, M> SubflowGroup<'a, M> {
         &mut self.subflows[self.own_index].state
     }
 
-    /// The active paths in order of their ids, including the own path if it is active.
+    /// The active paths in order of their ids, including this path if it is active.
     pub fn active(&self) -> impl Iterator<Item = &SubflowView<M>> + Clone {
         self.subflows.iter().filter(|path| path.active)
     }
@@ -83,7 +83,7 @@ impl<'a, M> SubflowGroup<'a, M> {
         self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own_index).map(|(_, path)| path)
     }
 
-    /// Whether the own path or all others are inactive, so that there is nothing to couple.
+    /// Whether this path or all others are inactive, so that there is nothing to couple.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         !self.own_subflow().active || !self.others().any(|path| path.active)

@@ -62,7 +62,7 @@ impl Coupling for Balia {
     }
 }
 
-/// The ratio of the fastest path's rate to that of the own path.
+/// The ratio of the fastest path's rate to that of this path.
 fn alpha(group: &SubflowGroup<'_, ()>) -> f64 {
     group.active().map(SubflowView::rate).fold(0.0, f64::max) / group.own_subflow().rate()
 }

@@ -69,7 +69,7 @@ impl Default for BottleneckSharing {
 }
 
 impl BottleneckSharing {
-    /// Updates n with the count of similar paths, including the own one.
+    /// Updates n with the count of similar paths, including this one.
     fn update(&mut self, similar_paths: u32) {
         self.n = match (similar_paths > 1, self.last_n > 1) {
             (true, true) => similar_paths,

@@ -105,7 +105,7 @@ fn without_samples_a_figure_says_so_and_a_quantile_has_the_distribution_over_cel
     assert!(section.contains("have no samples of a delay, only values such as rtt_ms.p95"), "{section}");
     let (section, _) = drawn(&runs(), Figure { value: "rtt_ms.p95".to_owned(), ..samples.clone() });
     assert!(section.contains("share of the cells, %") && !section.contains("samples"), "{section}");
-    // A setting of another key has a chart of its own.
+    // A setting of another key has a separate chart.
     assert_eq!(drawn(&runs(), samples).0.matches("<figure>").count(), 3);
 }
 

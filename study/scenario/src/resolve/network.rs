@@ -199,7 +199,7 @@ fn trace_offset(pipe: &file::Pipe) -> Result<Span, Diagnostic> {
 
 impl file::Pipe {
     /// The keys of `self`, and those of `defaults` that `self` does not have. The keys that determine the rate go together:
-    /// a direction with a rate or a trace of its own takes none of them from the other direction.
+    /// a direction with its own rate or trace takes none of them from the other direction.
     fn with_defaults_from(self, defaults: &Self) -> Self {
         let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();

@@ -37,7 +37,7 @@ pub(super) fn flows(
         return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
     let (mut flows, mut names) = (Vec::new(), Names::default());
-    // In a fat tree there is one such flow per host, over paths of its own.
+    // In a fat tree there is one such flow per host, over separate paths.
     let paths_each = file.fat_tree.as_ref().map(|tree| fat_tree::paths_each(tree.get())).transpose()?;
     let (all_paths, paths) = (paths.len(), &paths[..paths_each.unwrap_or(paths.len())]);
     for spanned_table in &file.flow {

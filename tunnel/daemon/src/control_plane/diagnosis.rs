@@ -1,7 +1,7 @@
 //! Finds out why a path carries no data: by its device, its addresses, the kernel's route for a datagram of the path,
 //! and the result of a probe from the path's device to the peer.
 //!
-//! A probe is an empty datagram from a port of its own, which the peer ignores. ICMP errors and refusals by a firewall
+//! A probe is an empty datagram from a separate port, which the peer ignores. ICMP errors and refusals by a firewall
 //! on this host are returned as errors of its socket; the data plane's sockets do not report them.
 
 use super::network::has_strict_reverse_path;

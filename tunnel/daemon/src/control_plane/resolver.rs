@@ -46,7 +46,7 @@ impl Attempt {
 }
 
 impl Resolver {
-    /// Starts an attempt if one is due. It runs on a thread of its own and reports its result as an event.
+    /// Starts an attempt if one is due. It runs on a separate thread and reports its result as an event.
     pub(super) fn update(
         &mut self,
         status: &TunnelStatus,

@@ -78,7 +78,7 @@ impl Routes {
     }
 
     /// All default routes of a family, from every table, without those that refuse packets; smallest metric first. Each
-    /// next hop of a route over several devices is a route of its own.
+    /// next hop of a route over several devices is a separate route.
     ///
     /// # Errors
     /// Netlink fails.

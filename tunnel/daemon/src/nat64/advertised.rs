@@ -21,7 +21,7 @@ const PREF64: u8 = 38;
 /// Larger than any message.
 const BUFFER_BYTES: usize = 8192;
 
-/// Listens on a thread of its own until the process ends. If it fails, the resolvers remain as a source.
+/// Listens on a separate thread until the process ends. If it fails, the resolvers remain as a source.
 ///
 /// # Errors
 /// The kernel's.
