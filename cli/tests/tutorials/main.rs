@@ -83,6 +83,7 @@ fn a_page_that_shows_something_else_fails() {
     assert!(!check(&page("```", "$ false")));
     assert!(check(&page("```", "$ echo 'error: no'; false\nerror: no")));
     assert!(check(&page("<!-- measured -->\n\n```", "$ printf 'one 1.5\\ntwo\\n'\ntwo\n...\none 20")));
+    assert!(check(&page("<!-- measured -->\n\n```", "$ echo '[ 5]   3    sent'\n[ 15]  18    sent")));
     assert!(!check(&page("<!-- measured -->\n\n```", "$ echo one\ntwo")));
     assert!(check(&format!("```toml title=\"f\"\na = 1\n```\n{}", page("```", "$ cat f\na = 1"))));
 }

@@ -4,7 +4,8 @@
 //! - In a `console` block, a line after `$ ` is a command. The lines up to the next command are its output.
 //! - A command whose output has a line that begins with `error: ` fails; every other one succeeds.
 //! - In output, `...` stands for any text of a line, and a line of `...` for any lines.
-//! - In a page with `<!-- measured -->`, other numbers may be printed, other lines between, and lines in another order.
+//! - In a page with `<!-- measured -->`, other numbers may be printed, other spaces before them, other
+//!   lines between, and lines in another order.
 //!
 //! All commands run in one shell in an empty folder, with the program on the path.
 
@@ -108,13 +109,14 @@ fn all_occur(pattern: &[&str], lines: &[&str]) -> bool {
     pattern.iter().filter(|line| **line != "...").all(|line| occurs(&masked(line)))
 }
 
-/// The line with `#` for each number.
+/// The line with `#` for each number, and one space for several, as a column is as wide as its numbers.
 fn masked(line: &str) -> String {
     let mut masked = String::new();
     for c in line.chars() {
         match c {
             '0'..='9' if masked.ends_with('#') => {}
             '0'..='9' => masked.push('#'),
+            ' ' if masked.ends_with(' ') => {}
             _ => masked.push(c),
         }
     }
