@@ -64,6 +64,10 @@ class Claim:
     """Holds if each of these values is at least `min` and at most `max`."""
     ratio: Sequence[str] | None = None
     """Holds if the first value divided by the second is at least `min` and at most `max`: `["a", "b"]`."""
+    section: str | None = None
+    """The section of the page, such as `"5.1.2 Bufferbloat"`. A page with sections shows one at a time. Default:
+    none.
+    """
     source: str | None = None
     """Where the claim is published. Default: ."""
     unknown: str | None = None
@@ -147,6 +151,10 @@ class Figure:
     over the mean of `against`, with the ellipse of one standard deviation over the runs. An axis of time is
     reversed, so that up and right is better.
     """
+    section: str | None = None
+    """The section of the page, such as `"5.1.2 Bufferbloat"`. A page with sections shows one at a time. Default:
+    none.
+    """
     stacked: str | None = None
     """Instead of `lines`: `"flow"` stacks the share of each flow, or of the subflows that `only` names, over time.
     It shows the first seed of each cell.
@@ -196,6 +204,10 @@ class Fit:
     only: Mapping[str, Sequence[str]] | None = None
     """Use only the cells with these values of swept keys, as the sweep shows them: `{ case = ["a", "b"] }`. Where
     `rows`, `columns`, `lines` or `of` is `"flow"`, it may name flows and subflows. Default: all cells.
+    """
+    section: str | None = None
+    """The section of the page, such as `"5.1.2 Bufferbloat"`. A page with sections shows one at a time. Default:
+    none.
     """
     source: str | None = None
     """Where the target is published. Default: ."""
@@ -277,6 +289,10 @@ class Table:
     """
     reference: Sequence[Reference] | None = None
     """Published or measured values, shown next to those of the runs. Default: none."""
+    section: str | None = None
+    """The section of the page, such as `"5.1.2 Bufferbloat"`. A page with sections shows one at a time. Default:
+    none.
+    """
     title: str | None = None
     """Title of the table. Default: the name of the value."""
     until: Time | None = None

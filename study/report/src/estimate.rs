@@ -1,5 +1,7 @@
 //! A mean over seeds with its confidence interval.
 
+use crate::number::format_half_width;
+
 /// Mean, and half the width of its 95 % confidence interval where there is more than one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
@@ -23,6 +25,11 @@ impl Estimate {
                 Some(Self { mean, half_width: Some(if half_width > rounding { half_width } else { 0.0 }) })
             }
         }
+    }
+
+    /// What is shown after ±.
+    pub(crate) fn half_text(&self) -> Option<String> {
+        self.half_width.map(|half_width| format_half_width(half_width, self.mean))
     }
 }
 

@@ -16,6 +16,7 @@ mod shares;
 pub(crate) mod still;
 mod tables;
 
+use crate::claim::evaluate_claims;
 use crate::colour::DASHES;
 use crate::grid::unique;
 use crate::number::plural;
@@ -28,13 +29,14 @@ use serde_json::{Value, json};
 use strings::escape_html;
 
 const STYLE: &str = include_str!("../assets/report.css");
-/// Common functions, the charts of figures, the charts over time of a cell, files of figures, and wide tables.
-const SCRIPTS: [&str; 5] = [
+/// Common functions, the charts of figures, the charts over time of a cell, files of figures, wide tables, and sections.
+const SCRIPTS: [&str; 6] = [
     include_str!("../assets/common.js"),
     include_str!("../assets/figures.js"),
     include_str!("../assets/report.js"),
     include_str!("../assets/files.js"),
     include_str!("../assets/scroll.js"),
+    include_str!("../assets/pages.js"),
 ];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
@@ -50,27 +52,31 @@ pub fn html(study: &Study<'_>) -> String {
     let part = PagePart { percent, ..PagePart::default() };
     let (plots, figures) = (plots::plots(study, &study.cells(), &part), figures::figures(study));
     let (summary_tables, shown) = (tables::summary_tables(study), plots.shown);
-    let count = study.layout.tables.len();
-    let [first, others] = [("results", "Result", 0..count.min(1)), ("tables", "More tables", 1.min(count)..count)]
-        .map(|(id, heading, tables)| tables::results(study, tables, (id, heading), shown));
+    let names = study.layout.sections();
+    let tables_of = |section: &str| {
+        let tables = study.layout.tables.iter().enumerate();
+        tables.filter(|(_, table)| table.scope.section == section).map(|(index, _)| index).collect::<Vec<_>>()
+    };
+    let tables = |tables: &[usize]| tables::results(study, tables, shown);
+    let loose = tables_of("");
+    let (first, others) = loose.split_at(loose.len().min(1));
+    let [first, others] = [("results", "Result", first), ("tables", "More tables", others)]
+        .map(|(id, heading, indices)| section(id, heading, &tables(indices)));
     let [leading, closing] =
         if study.layout.tables.is_empty() { [summary_tables, String::new()] } else { [first, summary_tables] };
-    let claims = claims::claims(study);
-    let [verdicts, claims] = if study.is_assessment() { [claims, String::new()] } else { [String::new(), claims] };
-    let sections = [
-        verdicts,
-        leading,
-        limits(study),
-        figures.section,
-        claims,
-        others,
-        plots.section,
-        closing,
-        parameters_and_scenario(study),
-    ];
+    let results = evaluate_claims(study);
+    let claims = claims::claims(study, &results);
+    let [verdicts, later] = if study.is_assessment() { [claims, String::new()] } else { [String::new(), claims] };
+    let limits = section("limits", "What limits the results", &limits(study));
+    let mut sections = vec![verdicts, leading, limits, figures.section(study, ""), later, others];
+    sections.extend(names.iter().map(|name| {
+        let parts = [claims::of_section(study, &results, name), tables(&tables_of(name)), figures.section(study, name)];
+        section(&format!("section-{}", drawing::slug(name)), &escape_html(name), &parts.concat())
+    }));
+    sections.extend([plots.section, closing, parameters_and_scenario(study)]);
     page(
         study.title,
-        &(header(study, note) + &tables::list(&study.layout.tables)),
+        &(header(study, note) + &tables::list(&study.layout, &names)),
         &sections,
         &PageData { over_time: plots.data.into_iter().collect(), figures: figures.data, files: figures.files },
         study,
@@ -155,6 +161,14 @@ fn scripts(PageData { over_time, figures, files }: &PageData) -> String {
     )
 }
 
+/// A section of the page; empty without content.
+fn section(id: &str, heading: &str, content: &str) -> String {
+    match content.is_empty() {
+        true => String::new(),
+        false => format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{content}</section>\n"),
+    }
+}
+
 /// Links to the sections, by their ids and headings.
 fn contents(sections: &[String]) -> String {
     let heading = |section: &String| {
@@ -195,7 +209,7 @@ fn limits(study: &Study<'_>) -> String {
     let items: String = sentences.map(|sentence| format!("<li>{}</li>\n", escape_html(&sentence))).collect();
     match items.is_empty() {
         true => items,
-        false => format!("<section id=\"limits\">\n<h2>What limits the results</h2>\n<ul>\n{items}</ul>\n</section>\n"),
+        false => format!("<ul>\n{items}</ul>\n"),
     }
 }
 

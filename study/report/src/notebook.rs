@@ -4,7 +4,7 @@ use crate::caption::{caption, corner};
 use crate::colour::{self, Slots};
 use crate::grid::{Grid, Row, Value, pairs, references};
 use crate::layout::{BY_FLOW, Scope, Table};
-use crate::number::{DASH, format_digits, format_number, format_optional, format_percent, name_with_unit, plural};
+use crate::number::{DASH, format_number, format_optional, format_percent, name_with_unit, plural};
 use crate::study::Study;
 use crate::summary;
 use crate::value::{self, sample};
@@ -78,7 +78,7 @@ fn simulated(row: &Row, slots: &Slots) -> String {
     let heading = format!("{}{}", slots.get(&row.name).map_or(String::new(), dot), escape_html(&row.name));
     let cell = |value: &Option<Value>| {
         let Some(value) = value else { return DASH.to_owned() };
-        let half = value.estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));
+        let half = value.estimate.half_text().map(|half| format!(" <small>± {}</small>", escape_html(&half)));
         value.marked(format_number(value.estimate.mean)) + &half.unwrap_or_default()
     };
     match row.only_published {

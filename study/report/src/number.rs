@@ -45,6 +45,23 @@ pub(crate) fn format_number(x: f64) -> String {
     format_digits(x, 3)
 }
 
+/// Half the width of an interval: two significant digits, and at most one decimal more than its mean is shown with.
+pub(crate) fn format_half_width(half_width: f64, mean: f64) -> String {
+    let mean = format_number(mean);
+    let finest = 0.1_f64.powi(i32::try_from(decimals(&mean)).unwrap_or(0) + 1);
+    let text = format_digits(half_width, 2);
+    match half_width {
+        half_width if half_width <= 0.0 || mean.contains('e') => text,
+        half_width if half_width < finest => format!("<{}", format_digits(finest, 1)),
+        half_width => format!("{half_width:.*}", decimals(&text).min(decimals(&mean) + 1)),
+    }
+}
+
+/// The number of decimals of a number's text.
+fn decimals(text: &str) -> usize {
+    text.split_once('.').map_or(0, |(_, decimals)| decimals.len())
+}
+
 /// `x` with three significant digits, or a dash.
 pub(crate) fn format_optional(x: Option<f64>) -> String {
     x.map_or_else(|| DASH.to_owned(), format_number)
@@ -142,6 +159,14 @@ mod tests {
         let with_digits =
             [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(format_number);
         assert_eq!(with_digits, ["0.609", "5.65", "56.3", "180", "1234", "10.0", "1000", "0", "-2", "1.00e-7", "–"]);
+    }
+
+    #[test]
+    fn half_an_interval_is_no_finer_than_its_mean() {
+        let of =
+            [(48.1, 0.033), (48.1, 0.0011), (48.1, 6.4), (48.1, 0.0), (0.0170, 0.0022), (109.0, 12.7), (109.0, 0.05)];
+        let texts = of.map(|(mean, half_width)| format_half_width(half_width, mean));
+        assert_eq!(texts, ["0.03", "<0.01", "6.4", "0", "0.0022", "13", "<0.1"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cpu;
 use crate::estimate::Estimate;
-use crate::number::{DASH, IDENTICAL, format_digits, format_number, mark_disturbed, mark_outlier};
+use crate::number::{DASH, IDENTICAL, format_number, mark_disturbed, mark_outlier};
 use crate::sample::{Sample, outlier_footnote};
 use crate::study::{Study, SweepCell, short_names};
 use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
@@ -231,11 +231,8 @@ fn row_values<T>(
         let mean = estimate.map_or_else(|| DASH.to_owned(), |estimate| format_number(estimate.mean));
         values.push(mark_outlier(mark_disturbed(mean, disturbed && index == 0), has_outlier && index == 0));
         if has_intervals && index == 0 {
-            let half_width = estimate.and_then(|estimate| estimate.half_width).filter(|_| !are_identical);
-            values.push(half_width.map_or_else(
-                || if are_identical { IDENTICAL } else { DASH }.to_owned(),
-                |half_width| format_digits(half_width, 2),
-            ));
+            let half = estimate.and_then(|estimate| estimate.half_text()).filter(|_| !are_identical);
+            values.push(half.unwrap_or_else(|| if are_identical { IDENTICAL } else { DASH }.to_owned()));
         }
     }
     values

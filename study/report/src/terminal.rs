@@ -8,9 +8,7 @@ use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, r
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
 use crate::layout::{HeatMap, Table};
 use crate::marks;
-use crate::number::{
-    DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed, plural,
-};
+use crate::number::{DASH, IDENTICAL, format_number, format_optional, format_percent, mark_disturbed, plural};
 use crate::short::short_form;
 use crate::states::State;
 use crate::study::Study;
@@ -47,7 +45,12 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let claims = claims::claims(study, width, color);
     let [first, later] = if study.is_assessment() { [claims.as_str(), ""] } else { ["", claims.as_str()] };
     out += first;
+    let mut section = "";
     for shown in &study.layout.tables {
+        if shown.scope.section != section {
+            section = &shown.scope.section;
+            out += &("\n".to_owned() + &paragraph(section, width, Style::Bold, color));
+        }
         let grids = Grid::of(study, shown);
         grids.iter().for_each(|grid| out += &grid_table(study, shown, grid, width, color));
         for sentence in closing_sentences(study, shown, &grids) {
@@ -159,9 +162,9 @@ fn simulated_lines(shown: &Table, grid: &Grid, index: usize) -> Vec<TableLine> {
     let mut lines = vec![TableLine { label: row.name.clone(), cells: simulated, style: Style::Bold }];
     if grid.has_intervals() || grid.has_identical_runs() {
         let half = |value: &Option<Value>| {
-            let half = value.as_ref().and_then(|value| value.estimate.half_width);
+            let half = value.as_ref().and_then(|value| value.estimate.half_text());
             let are_identical = value.as_ref().is_some_and(|value| value.sample.identical);
-            half.map_or_else(|| if are_identical { IDENTICAL } else { DASH }.to_owned(), |half| format_digits(half, 2))
+            half.unwrap_or_else(|| if are_identical { IDENTICAL } else { DASH }.to_owned())
         };
         let cells = row.values.iter().map(half).collect();
         lines.push(TableLine { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });

@@ -32,7 +32,7 @@ const TABLES: &[(&str, &str, &str)] = &[
 const AS_PATH: &[&str] = &["link", "reverse", "fat-tree"];
 /// Tables that have the keys of `table` by which a part of the results is chosen, which the pages do not repeat.
 const SCOPED: &[&str] = &["figure", "claim", "fit"];
-const SCOPE: &[&str] = &["only", "flow", "from", "until", "attainable"];
+const SCOPE: &[&str] = &["only", "flow", "from", "until", "attainable", "section"];
 /// Shown instead of a default.
 const REQUIRED: &str = "required";
 /// The name of the file itself in a mark.

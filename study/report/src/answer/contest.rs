@@ -5,7 +5,7 @@ use super::words::{Words, list};
 use crate::direction::{Direction, direction};
 use crate::grid::{column_sample, unique};
 use crate::layout::{BY_FLOW, Table};
-use crate::number::{format_digits, format_number, plural};
+use crate::number::{format_number, plural};
 use crate::sample::Sample;
 use crate::study::SweepCell;
 use std::collections::BTreeMap;
@@ -67,8 +67,8 @@ impl Contest {
         let settings = &self.contestants.first()?.settings;
         let [sample] = &settings[..] else { return None };
         let estimate = sample.estimate()?;
-        let half = estimate.half_width.filter(|half| *half > 0.0);
-        let half = half.map_or(String::new(), |half| format!(" ± {}", format_digits(half, 2)));
+        let half = estimate.half_text().filter(|half| half != "0");
+        let half = half.map_or(String::new(), |half| format!(" ± {half}"));
         let seeds = match sample.identical_note() {
             Some(note) => note,
             None if sample.points.len() == 1 => "1 seed".to_owned(),

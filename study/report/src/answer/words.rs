@@ -5,7 +5,7 @@ use super::{CASE, is_algorithmic, is_quantity};
 use crate::caption::{capitalise, time_range};
 use crate::direction::Direction;
 use crate::layout::{BY_FLOW, Table};
-use crate::number::{format_digits, format_number, name_and_unit_in};
+use crate::number::{format_digits, format_half_width, format_number, name_and_unit_in};
 use crate::study::short_names;
 
 /// The most names that a sentence lists.
@@ -98,7 +98,8 @@ impl Words {
 
     /// `15.2 ± 0.8 Mbit/s (49 %) more`.
     pub(super) fn difference(&self, difference: &Difference, other: f64) -> String {
-        let half = difference.half_width.map_or(String::new(), |half| format!(" ± {}", format_digits(half, 2)));
+        let half = difference.half_width.map(|half| format_half_width(half, difference.mean));
+        let half = half.map_or(String::new(), |half| format!(" ± {half}"));
         let more = if difference.mean < 0.0 { "less" } else { "more" };
         if self.unit == "%" {
             return format!("{}{half} percentage points {more}", format_number(difference.mean.abs()));

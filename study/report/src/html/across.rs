@@ -10,7 +10,7 @@ use crate::figure::title;
 use crate::grid::{Grid, Value};
 use crate::layout::{Figure, Scale};
 use crate::marker::marker;
-use crate::number::{format_digits, format_number, mark_disturbed, name_and_unit_in};
+use crate::number::{format_number, mark_disturbed, name_and_unit_in};
 use crate::plane::{self, Axis, Plane, numbers_of_one_unit};
 use crate::study::{Study, short_names};
 use crate::svg::stroke;
@@ -123,7 +123,7 @@ impl Chart<'_> {
             )
         };
         let half = value.estimate.half_width;
-        let interval = half.map_or(String::new(), |half| format!(" ± {}", format_digits(half, 2)));
+        let interval = value.estimate.half_text().map_or(String::new(), |half| format!(" ± {half}"));
         let number = mark_disturbed(format_number(mean), value.disturbed[0]);
         let text = format!("{name}, {}: {number}{interval} {}", line.name, self.unit);
         let whisker = half.map_or(String::new(), whisker);

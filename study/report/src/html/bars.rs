@@ -8,7 +8,7 @@ use crate::drawing::{self, Drawing, Look};
 use crate::figure::title;
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
-use crate::number::{format_digits, format_number, mark_disturbed, name_and_unit_in};
+use crate::number::{format_number, mark_disturbed, name_and_unit_in};
 use crate::study::{Study, short_names};
 use crate::svg::ticks;
 use strings::escape_html;
@@ -150,7 +150,7 @@ impl Bars<'_> {
 
     /// The tooltip of a bar.
     fn tooltip(&self, value: &Value, name: &str) -> String {
-        let half = value.estimate.half_width.map_or(String::new(), |half| format!(" ± {}", format_digits(half, 2)));
+        let half = value.estimate.half_text().map_or(String::new(), |half| format!(" ± {half}"));
         let identical = value.sample.identical_note().map_or(String::new(), |note| format!("; {note}"));
         let mean = mark_disturbed(format_number(value.estimate.mean), value.disturbed[0]);
         let outliers = value.sample.outlier_note("; outliers").unwrap_or_default();

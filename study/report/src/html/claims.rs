@@ -1,25 +1,37 @@
 //! The page's table of claims.
 
-use crate::claim::{
-    ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, evaluate_claims, notes, reference_name,
-};
+use crate::claim::{ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, notes, reference_name};
 use crate::study::Study;
 use strings::escape_html;
 
 /// The section on claims with their numbers and verdicts; empty without claims.
-pub(super) fn claims(study: &Study<'_>) -> String {
-    let Claims { results, tally } = evaluate_claims(study);
+pub(super) fn claims(study: &Study<'_>, Claims { results, tally }: &Claims<'_>) -> String {
     if results.is_empty() {
         return String::new();
     }
-    let published = results.iter().any(|result| !result.claim.published.is_empty());
-    let rows: String = results.iter().map(|result| rows(study, result, published)).collect();
-    let column = if published { "<th scope=\"col\">published</th>" } else { "" };
     let sentences: String = tally.sentences().iter().map(|sentence| format!(" {}", escape_html(sentence))).collect();
     format!(
-        "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.{sentences}</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
-         {column}<th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
-        crate::caption::capitalise(&tally.counts())
+        "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.{sentences}</p>\n{}</section>\n",
+        crate::caption::capitalise(&tally.counts()),
+        table(study, results.iter())
+    )
+}
+
+/// The table of the claims of a section of the page, or nothing.
+pub(super) fn of_section(study: &Study<'_>, claims: &Claims<'_>, section: &str) -> String {
+    table(study, claims.results.iter().filter(|result| result.claim.scope.section == section))
+}
+
+fn table<'c>(study: &Study<'_>, results: impl Iterator<Item = &'c ClaimResult<'c>> + Clone) -> String {
+    let published = results.clone().any(|result| !result.claim.published.is_empty());
+    let rows: String = results.map(|result| rows(study, result, published)).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let column = if published { "<th scope=\"col\">published</th>" } else { "" };
+    format!(
+        "<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>{column}<th scope=\"col\">here</th>\
+         <th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n"
     )
 }
 

@@ -14,12 +14,33 @@ use crate::svg;
 use serde_json::{Value, json};
 use strings::escape_html;
 
-/// The section on figures, and the data of its interactive charts.
+/// The figures, and the data of the interactive charts.
+#[derive(Default)]
 pub(super) struct Figures {
-    pub(super) section: String,
+    /// The figures that the page shows, in the layout's order.
+    drawings: Vec<String>,
+    /// Data of the interactive charts.
     pub(super) data: Vec<Value>,
     /// What makes a file of each figure.
     pub(super) files: Vec<Value>,
+}
+
+impl Figures {
+    /// The figures of a section of the page; those of none have a section for themselves.
+    pub(super) fn section(&self, study: &Study<'_>, section: &str) -> String {
+        let figures = &study.layout.figures;
+        let of_section = figures.iter().zip(&self.drawings).filter(|(figure, _)| figure.scope.section == section);
+        let drawings: String = of_section.map(|(_, drawing)| drawing.as_str()).collect();
+        if drawings.is_empty() || !section.is_empty() {
+            return drawings;
+        }
+        let (shown, all) = (self.drawings.len(), figures.len());
+        let note = match shown < all {
+            true => format!("<p>The first {shown} of {all} figures fit; the Parquet files have all.</p>\n"),
+            false => String::new(),
+        };
+        format!("<section id=\"figures\">\n<h2>Figures</h2>\n{note}{drawings}</section>\n")
+    }
 }
 
 /// The figures of the layout, as many as fit on the page.
@@ -32,7 +53,8 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     }
     let points = |budget| budget * FIGURES_PERCENT / 100 / total.clamp(1, MAX_LINES * FIGURES_PERCENT / 100);
     let [svg_points, data_points] = [points(SVG_NUMBERS).clamp(40, 400), points(DATA_NUMBERS).clamp(100, 1000)];
-    let (mut drawings, mut data, mut files) = (String::new(), Vec::new(), Vec::new());
+    let mut out = Figures::default();
+    let Figures { drawings, data, files } = &mut out;
     for (index, figure) in figures[..shown].iter().enumerate() {
         let is_live = figure.kind() == FigureKind::Lines;
         let drawn = match is_live {
@@ -44,25 +66,17 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
             false => still(study, figure).map(|(drawing, csv)| (drawing, Some(csv))),
         };
         let Some((drawing, csv)) = drawn.map(|(drawing, csv)| (limited(drawing), csv)) else {
-            drawings += &without_values(figure);
+            drawings.push(without_values(figure));
             continue;
         };
         let live = is_live.then(|| {
             data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
             data.len() - 1
         });
-        drawings += &section(&drawing, live, files.len());
+        drawings.push(self::section(&drawing, live, files.len()));
         files.push(drawing.data(&figure_name(index, figure), csv.as_deref()));
     }
-    if drawings.is_empty() {
-        return Figures { section: String::new(), data, files };
-    }
-    let omission_note = match shown < figures.len() {
-        true => format!("<p>The first {shown} of {} figures fit; the Parquet files have all.</p>\n", figures.len()),
-        false => String::new(),
-    };
-    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{omission_note}{drawings}</section>\n");
-    Figures { section, data, files }
+    out
 }
 
 /// The drawing of lines, with a note on their seed if there are several.

@@ -7,7 +7,7 @@ use crate::direction::{Direction, direction};
 use crate::grid::{Grid, Row, Value};
 use crate::heat_map::{format_cell, sentence, shade_of};
 use crate::layout::{HeatMap, Table};
-use crate::number::{format_digits, format_number};
+use crate::number::format_number;
 use crate::study::{Study, short_names};
 use strings::escape_html;
 
@@ -55,8 +55,7 @@ fn cell(table: &Table, value: Option<&Value>, scale: &HeatMap, shown: usize) -> 
     let (class, strength) = shade_of(&table.values[0].value, scale, value.estimate.mean);
     let number = value.marked(format_cell(value.estimate.mean));
     let number = if value.cell < shown { format!("<a href=\"#cell-{}\">{number}</a>", value.cell) } else { number };
-    let half = value.estimate.half_width;
-    let half = half.map(|half| format!("± {}", format_digits(half, 2))).or_else(|| value.sample.identical_note());
+    let half = value.estimate.half_text().map(|half| format!("± {half}")).or_else(|| value.sample.identical_note());
     let half = half.map_or(String::new(), |half| format!(" title=\"{half}\""));
     format!("<td class=\"{class}\" style=\"--h:{strength:.2}\"{half}>{number}</td>")
 }

@@ -8,26 +8,22 @@ use crate::dot_plot;
 use crate::grid::{
     self, Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit,
 };
-use crate::layout::{Reference, Table};
-use crate::number::{format_digits, format_number, format_optional, format_percent, mark_disturbed, plural};
+use crate::layout::{Layout, Reference, Table};
+use crate::number::{format_number, format_optional, format_percent, mark_disturbed, plural};
 use crate::study::{MANY_TABLES, Study};
 use crate::summary;
 use crate::svg::{ScatterPoint, scatter};
-use std::ops::Range;
 use strings::escape_html;
 
 /// The maximum number of rows of a table on the page; the Parquet files have all.
 pub(super) const MAX_ROWS: usize = 1000;
 
-/// A section with these tables of the layout, and their comparison with references; empty without tables. The first `shown` cells
-/// have plots to link to.
-pub(super) fn results(study: &Study<'_>, tables: Range<usize>, (id, heading): (&str, &str), shown: usize) -> String {
-    if tables.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n");
+/// These tables of the layout by their numbers, and their comparison with references. The first `shown` cells have plots to link
+/// to.
+pub(super) fn results(study: &Study<'_>, tables: &[usize], shown: usize) -> String {
+    let mut out = String::new();
     for index in tables {
-        let table = &study.layout.tables[index];
+        let table = &study.layout.tables[*index];
         out += &format!("<div id=\"table-{}\"></div>\n", index + 1);
         let grids = Grid::of(study, table);
         for grid in &grids {
@@ -43,12 +39,12 @@ pub(super) fn results(study: &Study<'_>, tables: Range<usize>, (id, heading): (&
         out +=
             &closing_sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape_html(sentence))).collect::<String>();
     }
-    out + "</section>\n"
+    out
 }
 
-/// Links to the tables, where there are many.
-pub(super) fn list(tables: &[Table]) -> String {
-    if tables.len() < MANY_TABLES {
+/// Links to the tables, where there are many and no sections.
+pub(super) fn list(Layout { tables, .. }: &Layout, sections: &[&str]) -> String {
+    if tables.len() < MANY_TABLES || !sections.is_empty() {
         return String::new();
     }
     let link = |(index, table): (usize, &Table)| {
@@ -145,7 +141,7 @@ fn heat_cell(value: Option<&Value>, (max_mean, direction): (&f64, &Direction), s
     let Some(value) = value else { return "<td>–</td>".to_owned() };
     let Value { cell, estimate, sample, .. } = value;
     let share = if *max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
-    let half = estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));
+    let half = estimate.half_text().map(|half| format!(" <small>± {}</small>", escape_html(&half)));
     let identical = || value.sample.identical_note().map(|note| format!("<br><small>{note}</small>"));
     let half = half.or_else(identical).unwrap_or_default();
     let mean = value.marked(format_number(estimate.mean));

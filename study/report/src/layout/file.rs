@@ -51,12 +51,16 @@ macro_rules! with_scope_keys {
             /// share of this share of `capacity_mbps`, which all paths together can carry. Not for `lines`. Default:
             /// none.
             attainable: Option<Spanned<Percent>>,
+            /// The section of the page, such as `"5.1.2 Bufferbloat"`. A page with sections shows one at a time. Default:
+            /// none.
+            #[serde(default)]
+            section: String,
         }
 
         impl $name {
             pub(super) fn scope(&self) -> ScopeFile<'_> {
                 let (only, flow, times) = (&self.only, &self.flow, [&self.from, &self.until]);
-                ScopeFile { only, flow, times, attainable: &self.attainable }
+                ScopeFile { only, flow, times, attainable: &self.attainable, section: &self.section }
             }
         }
     };
@@ -68,6 +72,7 @@ pub(super) struct ScopeFile<'a> {
     pub(super) flow: &'a Option<Spanned<String>>,
     pub(super) times: [&'a Option<Spanned<Time>>; 2],
     pub(super) attainable: &'a Option<Spanned<Percent>>,
+    pub(super) section: &'a str,
 }
 
 with_scope_keys! {

@@ -16,6 +16,22 @@ pub struct Layout {
     pub claims: Vec<Claim>,
 }
 
+impl Layout {
+    /// The sections of the page, in the order of tables, figures and claims.
+    pub(crate) fn sections(&self) -> Vec<&str> {
+        let scopes = self.tables.iter().map(|table| &table.scope);
+        let scopes = scopes.chain(self.figures.iter().map(|figure| &figure.scope));
+        let scopes = scopes.chain(self.claims.iter().map(|claim| &claim.scope));
+        let mut sections: Vec<&str> = Vec::new();
+        for scope in scopes {
+            if !scope.section.is_empty() && !sections.contains(&scope.section.as_str()) {
+                sections.push(&scope.section);
+            }
+        }
+        sections
+    }
+}
+
 /// The key, in the place of a swept key, of a table, figure or claim that goes by flow, and by subflow if subflows are
 /// named.
 pub const BY_FLOW: &str = "flow";
@@ -178,6 +194,9 @@ pub struct Scope {
     /// Rates are shares of this share of the paths' capacity ([`record::Run::capacity_mbps`]).
     #[serde(default)]
     pub attainable: Option<f64>,
+    /// The section of the page that shows it, or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub section: String,
 }
 
 impl Scope {

@@ -170,7 +170,7 @@ impl<'a> Context<'a> {
     }
 
     fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Diagnostic> {
-        let mut scope = Scope { copied: self.copied.clone(), ..Scope::default() };
+        let mut scope = Scope { copied: self.copied.clone(), section: given.section.to_owned(), ..Scope::default() };
         for (key, values) in given.only {
             if !self.is_swept(key, &values.span())? {
                 continue;

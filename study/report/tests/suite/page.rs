@@ -2,7 +2,7 @@
 
 use crate::made_up;
 use crate::made_up_multipath;
-use ropewalk_report::{BY_FLOW, Baseline, Figure, Layout, Scope, Study, Test, html};
+use ropewalk_report::{BY_FLOW, Baseline, Claim, Figure, Layout, Scope, Study, Table, Test, html, terminal};
 
 #[test]
 fn the_page_loads_nothing() {
@@ -153,6 +153,36 @@ fn a_figure_by_flow_has_a_line_for_each_flow_and_subflow_that_has_a_series() {
 fn figures(runs: &[record::Run], figure: Figure) -> String {
     let study = Study { layout: Layout { figures: vec![figure], ..Layout::default() }, ..made_up::study(runs) };
     html(&study).split_once("id=\"figures\"").unwrap().1.split("</section>").next().unwrap().to_owned()
+}
+
+#[test]
+fn a_section_has_its_claims_tables_and_figures_and_the_others_are_as_ever() {
+    let runs = made_up::runs(&[1, 2], 20);
+    let in_section = |name: &str| Scope { section: name.to_owned(), ..Scope::default() };
+    let mut study = made_up::study(&runs);
+    let table = study.layout.tables[0].clone();
+    let titled = |title: &str, section| Table { title: title.to_owned(), scope: in_section(section), ..table.clone() };
+    study.layout.tables = vec![titled("One", "5.1 Queues"), titled("Two", "5.2 <Loss>"), titled("Three", "")];
+    study.layout.figures = vec![Figure { scope: in_section("5.2 <Loss>"), ..made_up::figure() }];
+    let highest = Test::Highest(vec!["bbr".to_owned()]);
+    study.layout.claims = vec![Claim { scope: in_section("5.1 Queues"), ..made_up::claim("It is first", highest) }];
+    let page = html(&study);
+    let links = page.split_once("<nav>").unwrap().1.split("</nav>").next().unwrap();
+    let positions = ["Result", "Claims", "5.1 Queues", "5.2 &lt;Loss&gt;", "What was run"]
+        .map(|name| links.find(&format!(">{name}</a>")).unwrap_or_else(|| panic!("no {name} in {links}")));
+    assert!(positions.is_sorted(), "{links}");
+    let section =
+        |id: &str| page.split_once(&format!("<section id=\"{id}\">")).unwrap().1.split("</section>").next().unwrap();
+    let parts = |id: &str| {
+        let section = section(id);
+        ["It is first", "One", "Two", "Three", "class=\"figure"].map(|part| section.contains(part))
+    };
+    assert_eq!(parts("results"), [false, false, false, true, false]);
+    assert_eq!(parts("section-5-1-queues"), [true, true, false, false, false]);
+    assert_eq!(parts("section-5-2-loss"), [false, false, true, false, true]);
+    assert!(!page.contains("id=\"figures\""), "its only figure has a section");
+    let text = terminal(&study, 80, false);
+    assert_eq!((count(&text, "5.1 Queues\n"), count(&text, "5.2 <Loss>\n")), (1, 1), "{text}");
 }
 
 #[test]
