@@ -9,6 +9,7 @@ mod deb;
 mod dist;
 mod drill;
 mod kernel;
+mod look;
 mod matrix;
 mod page;
 mod paper;
@@ -79,8 +80,8 @@ cargo xtask CHORE
   wheel [--profile NAME] [--target TRIPLE]
                                 the Python package with the program, into target/wheels; NAME is dist if not given; with
                                 a target it is linked by zig: manylinux2014, also for another processor
-  site [--look]                 the site of docs/, into target/site; --look opens ten pages in Chromium, checks them, and leaves
-                                screenshots in target/site-look
+  site [--look]                 the site of docs/, into target/site; --look opens its pages and each kind of page that the
+                                program writes in Chromium, checks them, and leaves screenshots in target/look
   python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--only WORKLOAD,...] [--program FILE] [--build NAME=FILE] [--beside NAME=FILE] [--record] [--json]
                                 packet-hops per CPU second of the benchmark scenarios, compared with a calibration loop,
