@@ -2,6 +2,7 @@
 
 mod deb;
 mod hosts;
+mod install;
 mod oci;
 mod openwrt;
 mod openwrt_scripts;
