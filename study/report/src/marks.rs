@@ -6,6 +6,7 @@ use crate::number::plural;
 use crate::study::{Study, SweepCell};
 use record::{Flow, Run};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// The least share of the time for which the receive window was full.
 const MIN_LIMITED: f64 = 0.5;
@@ -69,25 +70,57 @@ struct Stack {
 #[serde(default)]
 struct File {
     flow: Vec<FlowFile>,
+    case: BTreeMap<String, Case>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Case {
+    flow: Vec<FlowFile>,
+}
+
+impl File {
+    /// What the file and a run's case say of a flow, the case first.
+    fn of<'f>(&'f self, name: &str, run: &Run) -> Vec<&'f FlowFile> {
+        let case = run.parameters.get("case").and_then(|case| self.case.get(case));
+        let flows = case.map_or(&[][..], |case| &case.flow).iter().chain(&self.flow);
+        flows.filter(|flow| is_named(&flow.name, name)).collect()
+    }
+}
+
+/// Whether a name, or its beginning before a `*`, is that of a flow.
+fn is_named(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
 }
 
 /// A sentence for each flow with a stack and a scheduler that no kernel has together.
 fn pairs(study: &Study<'_>) -> Vec<String> {
     let file: File = parse::parse(study.provenance.text()).and_then(parse::deserialize).unwrap_or_default();
-    let pair = |flow: &FlowFile, run: &Run| {
-        let swept = |key: &str| run.parameters.get(&format!("flow.{}.{key}", flow.name)).cloned();
-        let in_file = flow.scheduler.as_ref().map(|choice| match choice {
+    let pair = |name: &str, run: &Run| {
+        let swept = |key: &str| {
+            let flow_of = |parameter: &str| {
+                Some(parameter.strip_prefix("flow.")?.strip_suffix(key)?.strip_suffix('.')?.to_owned())
+            };
+            let of_flow = |parameter: &str| flow_of(parameter).is_some_and(|pattern| is_named(&pattern, name));
+            run.parameters.iter().find(|(parameter, _)| of_flow(parameter)).map(|(_, value)| value.clone())
+        };
+        let said = file.of(name, run);
+        let in_file = said.iter().find_map(|flow| flow.scheduler.as_ref()).map(|choice| match choice {
             Choice::Name(name) | Choice::Table { name } => name.clone(),
         });
-        let stack = swept("mptcp.stack").or_else(|| flow.mptcp.as_ref()?.stack.clone());
+        let stack = swept("mptcp.stack").or_else(|| said.iter().find_map(|flow| flow.mptcp.as_ref()?.stack.clone()));
         let stack = stack.unwrap_or_else(|| KERNELS[0].0.to_owned());
         let scheduler = swept("scheduler").or(in_file)?;
         let has = KERNELS.iter().find(|(name, _)| *name == stack)?.1.contains(&scheduler.as_str());
-        let is_multipath = run.subflows.iter().any(|subflow| subflow.flow == flow.name);
-        (is_multipath && !has)
-            .then(|| format!("{}: no kernel has the scheduler {scheduler} in the MPTCP stack \"{stack}\".", flow.name))
+        (!has).then(|| format!("{name}: no kernel has the scheduler {scheduler} in the MPTCP stack \"{stack}\"."))
     };
-    unique(file.flow.iter().flat_map(|flow| study.runs.iter().filter_map(move |run| pair(flow, run))))
+    let names = |run: &Run| unique(run.subflows.iter().map(|subflow| subflow.flow.clone()));
+    unique(
+        study
+            .runs
+            .iter()
+            .flat_map(|run| names(run).into_iter().filter_map(|name| pair(&name, run)).collect::<Vec<_>>()),
+    )
 }
 
 #[cfg(test)]
@@ -133,5 +166,11 @@ mod tests {
         assert!(marks(&file(""), std::slice::from_ref(&swept)).is_empty());
         let other = run(0.0, &[("flow.f.scheduler", "minrtt"), ("flow.f.mptcp.stack", "upstream")]);
         assert_eq!(marks(&file(""), &[swept, other]), marked);
+        let of_all = run(0.0, &[("flow.*.scheduler", "minrtt")]);
+        assert_eq!(marks(&file(""), &[of_all]), marked, "a key of several flows");
+        let case = "[[case.a.flow]]\nname = \"f\"\nscheduler = \"minrtt\"\n";
+        let [here, elsewhere] = ["a", "b"].map(|case| run(0.0, &[("case", case)]));
+        assert_eq!(marks(&file(case), &[here]), marked, "a flow of the case");
+        assert!(marks(&file(case), &[elsewhere]).is_empty());
     }
 }
