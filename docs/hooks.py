@@ -16,7 +16,7 @@ SECTIONS = {
     "start": ("Start", ["install.md", "concepts.md", "coming-from.md"]),
     "tutorials": ("Tutorials", []),
     "how-to": ("How-to", []),
-    "tunnel": ("Tunnel", ["setup.md", "set-up.md", "operate.md"]),
+    "tunnel": ("Tunnel", ["setup.md", "operate.md"]),
     "reference": ("Reference", ["cli.md", "scenario.md"]),
     "explanation": ("Explanation", []),
     "evidence": ("Evidence", ["validation.md", "peers.md", "performance.md"]),

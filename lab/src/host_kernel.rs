@@ -81,7 +81,7 @@ fn carry_out(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> 
     let time_limit = RUN_TIMEOUT + COMMAND_TIMEOUT * setup.len() as u32;
     run_with_limit(Command::new("sh").arg("-e").arg(script), folder, time_limit).map_err(|reason| {
         let location = last_command(messages).map_or(String::new(), |line| format!(", at `{line}`"));
-        format!("the set-up {reason}{location}")
+        format!("the setup {reason}{location}")
     })?;
     let time_limit = RUN_TIMEOUT + Duration::from_nanos((plan.duration + plan.drain).as_nanos());
     let mut command = Command::new(&agent[0]);

@@ -19,7 +19,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "kmod", command: "modprobe", purpose: "the lab: the kernel's modules" },
     Package { name: "mount", command: "mount", purpose: "the lab: the guest's file systems" },
     Package { name: "iproute2", command: "tc", purpose: "the lab: paths with rate, delay and loss" },
-    Package { name: "nftables", command: "nft", purpose: "the tunnel's tests: firewalls, and the tables of a set-up" },
+    Package { name: "nftables", command: "nft", purpose: "the tunnel's tests: firewalls, and the tables of a setup" },
     Package { name: "ethtool", command: "ethtool", purpose: "the lab: devices without offloads" },
     Package { name: "procps", command: "sysctl", purpose: "the lab: TCP's settings" },
     Package { name: "tcpdump", command: "tcpdump", purpose: "the lab: packets on record" },

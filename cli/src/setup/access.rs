@@ -1,4 +1,4 @@
-//! Owners and permissions of the set-up's files and folders, which are changed by descriptor.
+//! Owners and permissions of the setup's files and folders, which are changed by descriptor.
 
 use super::host;
 use filesystem::Folder;

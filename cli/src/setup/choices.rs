@@ -1,4 +1,4 @@
-//! The decisions of a client's set-up other than the paths: the networks behind it, and whether the tunnel is exclusive.
+//! The decisions of a client's setup other than the paths: the networks behind it, and whether the tunnel is exclusive.
 //! Options decide first, then an answer at the terminal, then a default that suits most users.
 
 use super::promises::{ClientPromises, Lan};
@@ -8,7 +8,7 @@ use crate::{Failure, output};
 use daemon::control_plane::has_strict_reverse_path;
 use std::io::IsTerminal;
 
-/// The port of remote logins, if this set-up does not run in one.
+/// The port of remote logins, if this setup does not run in one.
 const SSH_PORT: u16 = 22;
 
 /// The shortest prefix of a network behind this machine that a token may name.

@@ -1,7 +1,7 @@
 //! `setup client TOKEN`.
 //!
 //! The tunnel starts with only its inner networks. The other networks follow once the server answers through it, so that a
-//! failed set-up leaves this machine's traffic unchanged.
+//! failed setup leaves this machine's traffic unchanged.
 
 use super::access::user_ids;
 use super::choices::{Choices, choose};
@@ -47,7 +47,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
             "{name} is set up already: `ropewalk setup remove` undoes that, and --name makes another tunnel"
         )));
     }
-    // The server may have taken the key of an interrupted set-up with this token.
+    // The server may have taken the key of an interrupted setup with this token.
     let of_token = earlier.as_ref().and_then(|record| record.client.clone());
     let of_token = of_token.filter(|client| client.token == one_time_key);
     let expires = u64::from(token.expires);
@@ -60,7 +60,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         )));
     }
     if let (Some(record), false) = (&earlier, arguments.dry_run) {
-        output::warn("note: an earlier set-up was interrupted; its steps are undone first");
+        output::warn("note: an earlier setup was interrupted; its steps are undone first");
         record.undo();
         Record { undo: Vec::new(), ..record.clone() }.write().map_err(environment)?;
     }
@@ -127,7 +127,7 @@ fn note_taken(record: &mut Record, token: &Token, taken: &[IpNet]) {
     record.client.iter_mut().for_each(|client| client.taken = taken.to_vec());
 }
 
-/// Completes a set-up if the server still answers through the tunnel now that the tunnel has this machine's traffic.
+/// Completes a setup if the server still answers through the tunnel now that the tunnel has this machine's traffic.
 fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u32>) -> Result<(), Failure> {
     if !probe::answers(token) {
         trial::give_back(&mut record).map_err(environment)?;

@@ -50,7 +50,7 @@ impl Server {
         Ok(record.is_some_and(|record| record.is_complete && record.server.is_some()))
     }
 
-    /// The promises of the server, which a set-up of an earlier version did not record.
+    /// The promises of the server, which a setup of an earlier version did not record.
     fn promises(&mut self) -> Result<&mut ServerPromises, Failure> {
         let early = keep::early_text(&self.interface);
         self.record.promises.server.as_mut().ok_or(Failure::Environment(early))
@@ -236,7 +236,7 @@ impl Server {
 
     /// Ends the promises to a client that is removed: another client may get its address.
     fn forget(&mut self, peer: &EnrolledPeer) {
-        // A set-up of version 0.1.0 has made no promises.
+        // A setup of version 0.1.0 has made no promises.
         let Some(promises) = &mut self.record.promises.server else { return };
         promises.sites.remove(&peer.name);
         let is_behind = |forward: &Forward| peer.allowed_ips.iter().any(|network| network.contains(&forward.to.ip()));

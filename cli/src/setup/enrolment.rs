@@ -44,7 +44,7 @@ pub(super) struct Enrolled {
     pub(super) has_new_psk: bool,
 }
 
-/// Sends this host's keys and the networks `lans` to the server. If the set-up was interrupted before, the server may
+/// Sends this host's keys and the networks `lans` to the server. If the setup was interrupted before, the server may
 /// already have the keys, which a session with them proves.
 pub(super) fn enrol(
     name: &str,
@@ -207,7 +207,7 @@ fn start(name: &str, token: &Token, keys: &OwnKeys, server: IpAddr) -> Result<Da
     Ok(Daemon { child, client: Client::new(Path::new(RUN), name), files: vec![config, psk, log] })
 }
 
-/// Ends the daemon of an enrolment whose set-up was killed.
+/// Ends the daemon of an enrolment whose setup was killed.
 fn end_leftover(name: &str) -> Result<(), String> {
     let start = Instant::now();
     while let Some(state) = running_tunnel(Path::new(RUN), name) {

@@ -1,4 +1,4 @@
-//! Kernel settings of a set-up, and rules for a firewall with its own commands: ufw, firewalld. All other nftables rules are
+//! Kernel settings of a setup, and rules for a firewall with its own commands: ufw, firewalld. All other nftables rules are
 //! in `ruleset`, and `keep` keeps them in place.
 
 use super::host;

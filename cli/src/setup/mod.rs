@@ -81,19 +81,19 @@ pub(crate) enum SetupVerb {
         /// The tunnel's device
         #[arg(value_parser = device_name)]
         name: String,
-        /// The process of the set-up
+        /// The process of the setup
         process: u32,
         /// The time, seconds
         seconds: u32,
     },
-    /// Deletes the rules in chains of other programs: for units of a set-up of version 0.1.0
+    /// Deletes the rules in chains of other programs: for units of a setup of version 0.1.0
     #[command(hide = true)]
     DeleteRules {
         /// The tunnel's device
         #[arg(value_parser = device_name)]
         name: String,
     },
-    /// Keep the settings of a set-up on this host in place (nftables, forwarding, routes, resolvers): ropewalk-keep@ runs it
+    /// Keep the settings of a setup on this host in place (nftables, forwarding, routes, resolvers): ropewalk-keep@ runs it
     #[command(hide = true)]
     Keep {
         /// The tunnel's device
@@ -227,7 +227,7 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         | SetupVerb::Keep { .. } => false,
     };
     if !is_dry_run && !nix::unistd::geteuid().is_root() {
-        return Err(Failure::Environment("a set-up needs root: use sudo, or --dry-run to see its steps".into()));
+        return Err(Failure::Environment("a setup needs root: use sudo, or --dry-run to see its steps".into()));
     }
     match verb {
         SetupVerb::Server(arguments) => match arguments {
@@ -276,12 +276,12 @@ pub(crate) use keep::{examine, portal};
 pub(crate) use lan::misrouted;
 pub(crate) use promises::{Bypass, ClientPromises, Lan};
 
-/// Whether a set-up made this tunnel, if this user may know.
+/// Whether a setup made this tunnel, if this user may know.
 pub(crate) fn is_set_up(interface: &str) -> bool {
     Record::read(interface).is_ok_and(|record| record.is_some_and(|record| record.is_complete))
 }
 
-/// The promises of a client's set-up; `None` for a server, and for a tunnel that no set-up made.
+/// The promises of a client's setup; `None` for a server, and for a tunnel that no setup made.
 pub(crate) fn client_promises(interface: &str) -> Option<ClientPromises> {
     let record = Record::read(interface).ok().flatten().filter(|record| record.is_complete)?;
     record.server.is_none().then_some(record.promises.client)
@@ -317,7 +317,7 @@ fn carry_out(plan: &Plan, end: usize, record: &mut Record, is_dry_run: bool, is_
     let conflicts = plan.conflicts();
     if !conflicts.is_empty() {
         return Err(Failure::Environment(format!(
-            "{}: exists already, and not from a set-up: move it away, or --name another tunnel",
+            "{}: exists already, and not from a setup: move it away, or --name another tunnel",
             conflicts.join(", ")
         )));
     }

@@ -1,4 +1,4 @@
-//! The steps of a set-up: shown first, then made one by one.
+//! The steps of a setup: shown first, then made one by one.
 
 use super::access::{access, difference, give, is_as_wanted, make_folder, of_folder};
 use super::host;

@@ -1,4 +1,4 @@
-//! The settings that a set-up promises on its host in addition to the daemon: kernel settings, nftables, routes that bypass
+//! The settings that a setup promises on its host in addition to the daemon: kernel settings, nftables, routes that bypass
 //! the tunnel, names. `keep` keeps them in place while the tunnel is set up.
 
 use ipnet::IpNet;
@@ -50,7 +50,7 @@ pub(crate) struct ClientPromises {
     pub(crate) dns: Vec<IpAddr>,
     /// The server's inner addresses.
     pub(crate) server: Vec<IpAddr>,
-    /// Whether the set-up made it exclusive. The configuration decides; this is used if it cannot be read.
+    /// Whether the setup made it exclusive. The configuration decides; this is used if it cannot be read.
     pub(crate) is_exclusive: bool,
     /// The TCP port of remote logins, which are answered through the uplinks while the tunnel is exclusive.
     pub(crate) login: Option<u16>,

@@ -1,4 +1,4 @@
-//! The steps that a set-up has made, and how to undo them: `/var/lib/ropewalk-setup/NAME.json`.
+//! The steps that a setup has made, and how to undo them: `/var/lib/ropewalk-setup/NAME.json`.
 //!
 //! Each step is recorded before it is made, so that an interrupted step is undone too. Only root may use the folder: its
 //! contents are carried out as root, and the daemon's user must not be able to write it.
@@ -49,7 +49,7 @@ pub(super) struct Record {
 /// Traffic that was taken on trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct TrialRecord {
-    /// The process of the set-up; 0 once the traffic was given back.
+    /// The process of the setup; 0 once the traffic was given back.
     pub(super) process: u32,
     /// The number of steps before those that took the traffic.
     pub(super) undo_from: usize,
@@ -72,7 +72,7 @@ pub(super) struct ServerRecord {
 pub(super) struct ClientRecord {
     /// The public half of the token's one-time key, which identifies the token.
     pub(super) token: String,
-    /// The client's own private key, which the server may already have accepted when the set-up is interrupted.
+    /// The client's own private key, which the server may already have accepted when the setup is interrupted.
     pub(super) private_key: String,
     /// The preshared key that the client has made itself.
     #[serde(default)]
@@ -159,7 +159,7 @@ impl Record {
         Ok(())
     }
 
-    /// Whether `setup keep` keeps its promises: set-ups of version 0.1.0 had none.
+    /// Whether `setup keep` keeps its promises: setups of version 0.1.0 had none.
     pub(super) fn is_kept(&self) -> bool {
         self.undo.iter().any(|undo| matches!(undo, Undo::Keep(_)))
     }

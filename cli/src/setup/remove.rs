@@ -10,7 +10,7 @@ pub(super) fn remove(name: &str, is_dry_run: bool, is_agreed: bool) -> Result<()
         return Err(Failure::Environment(format!("no tunnel {name} was set up here: --name names another one")));
     };
     let lines: String = record.undo.iter().rev().map(|undo| format!("  {undo}\n")).collect();
-    output::print(&format!("The set-up of {name} is undone:\n\n{lines}"))?;
+    output::print(&format!("The setup of {name} is undone:\n\n{lines}"))?;
     if is_dry_run || !is_confirmed(is_agreed)? {
         return Ok(());
     }

@@ -209,7 +209,7 @@ fn client_chains(device: &str, client: &ClientPromises) -> String {
 }
 
 /// The chains of an exclusive tunnel. They accept the tunnel, the daemon's own datagrams by their mark, DHCP, neighbour
-/// discovery, the look-up of the endpoint's name by the daemon's user, and what the set-up was told.
+/// discovery, the look-up of the endpoint's name by the daemon's user, and what the setup was told.
 fn exclusive_chains(device: &str, client: &ClientPromises, daemon_user: u32) -> String {
     let mut rules = vec![
         format!("oifname {{ \"lo\", \"{device}\" }} accept"),

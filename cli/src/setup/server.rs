@@ -39,11 +39,11 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
         Some(record) if record.is_complete => {
             return Err(Failure::Environment(format!(
                 "{name} is set up already: --add NAME makes a token for another client, `ropewalk setup remove` undoes \
-                 the set-up, and --name makes another tunnel"
+                 the setup, and --name makes another tunnel"
             )));
         }
         Some(record) if !arguments.dry_run => {
-            output::warn("note: an earlier set-up was interrupted; its steps are undone first");
+            output::warn("note: an earlier setup was interrupted; its steps are undone first");
             record.undo();
             Record::remove(name).map_err(environment)?;
         }

@@ -1,4 +1,4 @@
-//! Starts the daemon and keeps it running: by systemd, by OpenWrt's procd, or else in the background by the set-up.
+//! Starts the daemon and keeps it running: by systemd, by OpenWrt's procd, or else in the background by the setup.
 
 use super::host;
 use super::keep;

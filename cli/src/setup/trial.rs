@@ -1,5 +1,5 @@
-//! Traffic that a set-up takes over a remote login is given back automatically, unless it is confirmed in time: the login's
-//! own answers would go through the tunnel, and nobody could undo the set-up remotely.
+//! Traffic that a setup takes over a remote login is given back automatically, unless it is confirmed in time: the login's
+//! own answers would go through the tunnel, and nobody could undo the setup remotely.
 //!
 //! While the trial lasts, the configuration file has the inner networks alone, and only the running daemon has the others: a
 //! restart ends the trial too.
@@ -113,7 +113,7 @@ fn start_timer(name: &str, seconds: u32) -> Result<(), Failure> {
     spawned.map(drop).map_err(|error| environment(error.to_string()))
 }
 
-/// Ends the trial that the set-up `process` began, unless it was confirmed.
+/// Ends the trial that the setup `process` began, unless it was confirmed.
 pub(super) fn end(name: &str, process: u32, seconds: u32) -> Result<(), Failure> {
     // The end of the login sends a signal to the processes of its session.
     let _ = nix::unistd::setsid();

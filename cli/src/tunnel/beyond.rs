@@ -1,4 +1,4 @@
-//! `check --live`, the purpose of a tunnel: the promises of the set-up on this host; whether packets return from beyond the
+//! `check --live`, the purpose of a tunnel: the promises of the setup on this host; whether packets return from beyond the
 //! server, for this host and the networks behind it; and packets that are dropped because their source is unknown.
 
 use super::live::Findings;
@@ -15,10 +15,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const RESOLVERS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)), IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe))];
 
-/// The promises of the set-up that do not hold.
+/// The promises of the setup that do not hold.
 pub(super) fn promises(interface: &str, findings: &mut Findings) {
     if !nix::unistd::geteuid().is_root() {
-        return findings.note("only root can see the promises of the set-up on this host");
+        return findings.note("only root can see the promises of the setup on this host");
     }
     match setup::examine(interface) {
         Ok(faults) => faults.iter().for_each(|fault| findings.problem(&fault.text, &fault.remedy)),
@@ -66,7 +66,7 @@ fn probable_network(address: IpAddr) -> IpNet {
 }
 
 /// Asks a host beyond the server, from this host's inner addresses and from those in the networks behind it. These networks
-/// are only known from a set-up's record, which only root can read.
+/// are only known from a setup's record, which only root can read.
 pub(super) fn ask(status: &TunnelStatus, findings: &mut Findings) {
     let device = &status.interface.name;
     let is_any = |text: &String| text.parse::<IpNet>().is_ok_and(|network| network.prefix_len() == 0);
@@ -158,7 +158,7 @@ fn names(
         if !answer.is_ok_and(|answer| answer.is_some_and(|answer| answer.is_name)) {
             findings.problem(
                 &format!("the tunnel's resolver {resolver} does not answer {source}: names are not found"),
-                "on the server: `ropewalk setup server --dns ADDRESS` for a new set-up, or let its firewall pass port 53",
+                "on the server: `ropewalk setup server --dns ADDRESS` for a new setup, or let its firewall pass port 53",
             );
         }
     }

@@ -107,7 +107,7 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The command that starts a tunnel made by the set-up.
+/// The command that starts a tunnel made by the setup.
 fn start_command(interface: &str, file: &Path) -> String {
     if Path::new("/run/systemd/system").is_dir() {
         return format!("`systemctl start ropewalk@{interface}`");

@@ -12,7 +12,7 @@ use testing::eventually;
 /// The client's devices.
 pub(crate) const UPLINKS: [(&str, Socket); 2] = [("eth0", Socket::Router(1)), ("eth1", Socket::Router(2))];
 
-/// What a package, a set-up or a purge could leave behind. Left out is what changes by itself: the package manager's own
+/// What a package, a setup or a purge could leave behind. Left out is what changes by itself: the package manager's own
 /// files, journals, random seeds, users (which `getent` shows) and neighbours.
 const TRACES: &str = "find /etc /usr /var /root -xdev -printf '%M %u:%g %p %l\\n' | grep -v -E \
     ' /var/(lib/(apt|dpkg|systemd|NetworkManager)|cache|log|tmp)/| /etc/((passwd|group|g?shadow|sub[ug]id)-?|[.]pwd.lock) '

@@ -1,9 +1,9 @@
-//! Removal and purge of the package while a set-up is there.
+//! Removal and purge of the package while a setup is there.
 
 use crate::debian::BOOKWORM;
 use crate::pair::{Pair, changes, traces};
 
-/// A tunnel that somebody has made by hand, beside that of the set-up.
+/// A tunnel that somebody has made by hand, beside that of the setup.
 const BY_HAND: &str = "umask 077
 ropewalk genkey > /etc/ropewalk/rw9.key
 echo '[interface]

@@ -53,11 +53,11 @@ fn names_are_asked_through_the_tunnel_whatever_manages_the_resolvers() {
     pair.install();
     for (turn_on, restart) in MANAGERS {
         pair.client.run(turn_on);
-        assert_resolved(&pair.client, ROUTERS_ANSWER, &format!("before the set-up: {turn_on}"));
+        assert_resolved(&pair.client, ROUTERS_ANSWER, &format!("before the setup: {turn_on}"));
         pair.set_up();
         pair.wait_for_paths(2);
         let assert_tunnels = |when: &str| assert_resolved(&pair.client, PUBLIC_ANSWER, &format!("{when}: {turn_on}"));
-        assert_tunnels("after the set-up");
+        assert_tunnels("after the setup");
         pair.client.run("systemctl restart ropewalk@rw0");
         pair.wait_for_paths(2);
         assert_tunnels("after a restart of the daemon");
@@ -87,11 +87,11 @@ fn uplinks_and_resolvers_of_networkmanager_are_followed_through_its_restart_and_
     );
     let has_uplinks = |machine: &Machine| machine.run("ip route show default").lines().count() == 2;
     assert!(eventually(|| has_uplinks(&pair.client)), "{}", pair.client.output("nmcli device").0);
-    assert_resolved(&pair.client, ROUTERS_ANSWER, "before the set-up");
+    assert_resolved(&pair.client, ROUTERS_ANSWER, "before the setup");
     pair.install();
     pair.set_up();
     pair.wait_for_paths(2);
-    assert_resolved(&pair.client, PUBLIC_ANSWER, "after the set-up");
+    assert_resolved(&pair.client, PUBLIC_ANSWER, "after the setup");
     pair.client.run("systemctl restart NetworkManager");
     pair.wait_for_paths(2);
     assert_resolved(&pair.client, PUBLIC_ANSWER, "after a restart");

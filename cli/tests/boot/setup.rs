@@ -1,4 +1,4 @@
-//! Set-up, reboots, an uplink without carrier at boot, and removal.
+//! Setup, reboots, an uplink without carrier at boot, and removal.
 
 use crate::debian::{BOOKWORM, Suite, TRIXIE};
 use crate::internet::{PUBLIC_ANSWER, ROUTERS_ANSWER};
@@ -70,7 +70,7 @@ fn a_life(suite: Suite) {
     let Some(mut pair) = Pair::new(suite, |_| ()) else { return };
     // Nothing manages it.
     pair.client.run("echo nameserver 192.168.1.1 > /etc/resolv.conf");
-    assert_resolved(&pair.client, ROUTERS_ANSWER, "before the set-up");
+    assert_resolved(&pair.client, ROUTERS_ANSWER, "before the setup");
     let bare = [&pair.server, &pair.client].map(traces);
     pair.install();
     let installed = [&pair.server, &pair.client].map(traces);
@@ -78,7 +78,7 @@ fn a_life(suite: Suite) {
     pair.wait_for_paths(2);
     [&pair.server, &pair.client].into_iter().for_each(assert_confined);
     [&pair.server, &pair.client].into_iter().for_each(assert_kept);
-    assert_resolved(&pair.client, PUBLIC_ANSWER, "after the set-up");
+    assert_resolved(&pair.client, PUBLIC_ANSWER, "after the setup");
     assert_restart_is_systemds(&pair.server);
 
     for machine in [&mut pair.server, &mut pair.client] {

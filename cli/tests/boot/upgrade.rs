@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use testing::eventually;
 
-/// What the set-up of a client by 0.1.0 wrote down of itself: nothing that is kept.
+/// What the setup of a client by 0.1.0 wrote down of itself: nothing that is kept.
 const EARLY_RECORD: &str = r#"{"interface":"rw1","is_complete":true,"server":null,"client":null,"undo":[]}"#;
 
 /// A TCP connection from a host of the Internet to the client, which carries numbers until it is finished.

@@ -105,7 +105,7 @@ fn a_set_up_that_fails_names_the_command() {
     let output = run(&dir, "out").env("PATH", path).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("the set-up failed (exit status: 3), at `ip netns exec rw-"), "{stderr}");
+    assert!(stderr.contains("the setup failed (exit status: 3), at `ip netns exec rw-"), "{stderr}");
     assert!(stderr.contains("ethtool -K p0 tso off") && stderr.contains("no such feature"), "{stderr}");
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A folder of files for each version: an editor's, with every key, and those that the set-up wrote.
+/// A folder of files for each version: an editor's, with every key, and those that the setup wrote.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tunnel/compatibility");
 /// What `mpt` mode is told at each start.
 const MPT_WARNING: &str = "neither authenticates nor encrypts";

@@ -39,7 +39,7 @@ impl Internet {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    /// Starts the daemon of a set-up again, after `change`.
+    /// Starts the daemon of a setup again, after `change`.
     pub(crate) fn restart_after(&self, host: usize, change: impl FnOnce()) {
         self.ropewalk(host, "down rw0");
         change();

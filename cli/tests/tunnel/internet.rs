@@ -254,7 +254,7 @@ impl Internet {
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// What a set-up could leave behind in a host: files, rules, routes, kernel settings, processes, devices.
+    /// What a setup could leave behind in a host: files, rules, routes, kernel settings, processes, devices.
     pub(crate) fn traces(&self, host: usize) -> String {
         let script = "find /etc /var/lib /var/log /run -type f ! -name '*-' ! -name '.pwd.lock' -exec sha256sum {} + | \
                       sort -k2; find /etc /var/lib /run -type d | sort; nft list ruleset; ip route; ip -6 route; ip rule; \

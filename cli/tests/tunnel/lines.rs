@@ -1,5 +1,5 @@
 //! Uplinks of other shapes than one device with one gateway and one version of IP, networks that overlap, clocks that are
-//! behind, and servers with several uplinks: what a user expects of a set-up on them.
+//! behind, and servers with several uplinks: what a user expects of a setup on them.
 
 use crate::causes::{LINKS, run};
 use crate::internet::{CLIENT, INTERNET, Internet, ROUTER, SERVER, SERVER_ADDRESS, WEB, WEB_ADDRESS};

@@ -245,7 +245,7 @@ fn a_set_up_that_is_killed_while_it_enrols_leaves_no_daemon_and_continues() {
     assert!(eventually(daemon), "it enrols");
     internet.run(CLIENT, &["sh", "-c", "kill -9 $(cat /run/setup.pid)"]);
     child.wait().unwrap();
-    assert!(eventually(|| !daemon()), "the daemon ends with the set-up");
+    assert!(eventually(|| !daemon()), "the daemon ends with the setup");
     internet.run(SERVER, &["nft", "delete table inet silent"]);
     let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
     assert!(output.contains("over 2 of 2 paths"), "{output}");
@@ -285,7 +285,7 @@ fn interrupted_set_ups_are_repeated_behind_a_firewall_that_drops() {
     internet.run(CLIENT, &["ln", "-s", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf"]);
     let before = [SERVER, CLIENT].map(|host| internet.traces(host));
 
-    // Killed when the rules are loaded, by a process of the set-up's.
+    // Killed when the rules are loaded, by a process of the setup's.
     let kill = "#!/bin/sh\ncase \"$*\" in *list*) exit 1;; esac\nkill -9 $(cut -d' ' -f4 /proc/$PPID/stat) $PPID\n";
     assert!(!internet.succeeds_with(SERVER, "nft", kill, "setup server --yes"));
     let output = internet.ropewalk(SERVER, "setup server --yes");

@@ -16,6 +16,7 @@ const AVOIDED: &[(&str, &str)] = &[
     ("whoever", "everyone who"),
     ("wherever", "where"),
     ("goes dark", "fails, or is down"),
+    ("set-up", "setup"),
     ("is told", "gets, or sees"),
     ("are told", "get, or see"),
     ("compared are", "the subject first"),

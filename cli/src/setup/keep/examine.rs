@@ -1,4 +1,4 @@
-//! Finds the promises of a set-up that this host does not meet.
+//! Finds the promises of a setup that this host does not meet.
 
 use super::super::access::user_ids;
 use super::super::host;
@@ -243,17 +243,17 @@ pub(super) fn start_command(interface: &str) -> String {
     }
 }
 
-/// For a set-up of version 0.1.0, which recorded no promises to keep.
+/// For a setup of version 0.1.0, which recorded no promises to keep.
 fn early_fault(interface: &str) -> Fault {
     Fault {
         kind: FaultKind::Keeper,
         is_expected: false,
         text: early_text(interface),
-        remedy: format!("`ropewalk setup remove --name {interface}`, and a new set-up"),
+        remedy: format!("`ropewalk setup remove --name {interface}`, and a new setup"),
     }
 }
 
-/// The fault of such a set-up.
+/// The fault of such a setup.
 pub(in super::super) fn early_text(interface: &str) -> String {
     format!(
         "{interface} was set up by an earlier version, whose firewall rules and resolvers are not restored when they are lost"
@@ -265,7 +265,7 @@ fn sysctl((key, value): &(String, String)) -> Option<Fault> {
     (now != *value).then(|| Fault {
         kind: FaultKind::Sysctl { key: key.clone(), value: value.clone() },
         is_expected: false,
-        text: format!("{key} is {now}, but the set-up made it {value}: packets are not forwarded as they should be"),
+        text: format!("{key} is {now}, but the setup made it {value}: packets are not forwarded as they should be"),
         remedy: format!("`sysctl -w {key}={value}`"),
     })
 }

@@ -1,4 +1,4 @@
-//! `setup keep NAME`: keeps the promises of the set-up on this host, as root, whether or not the daemon runs.
+//! `setup keep NAME`: keeps the promises of the setup on this host, as root, whether or not the daemon runs.
 //!
 //! It examines the host, restores settings that are missing, and reports them. It examines the host again when nftables, a
 //! device, an address, a route, a rule or a forwarding setting changes (netlink), when it is asked to, and every few seconds

@@ -23,7 +23,7 @@ pub type ResolveReply = Box<dyn FnOnce(Vec<String>) + Send>;
 
 /// A handle to the data thread. Every call returns at once: it queues a command and wakes the thread.
 pub trait DataPlaneHandle: Send + Sync + 'static {
-    /// Lets the data thread drop its privileges and start, after the set-up and after this thread has dropped its own.
+    /// Lets the data thread drop its privileges and start, after the setup and after this thread has dropped its own.
     fn start(&self);
     /// Requests the status. False if the data thread has ended.
     fn request_status(&self, reply: StatusReply) -> bool;

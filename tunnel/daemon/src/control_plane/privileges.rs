@@ -41,7 +41,7 @@ pub(super) fn find_user(name: &str) -> io::Result<User> {
     User::from_name(name)?.ok_or_else(missing)
 }
 
-/// Confines this thread for good, after its set-up: drops its privileges and restricts its system calls. Changes the whole
+/// Confines this thread for good, after its setup: drops its privileges and restricts its system calls. Changes the whole
 /// process to `user`.
 ///
 /// # Errors

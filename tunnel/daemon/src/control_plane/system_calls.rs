@@ -1,4 +1,4 @@
-//! The system calls that a thread may make after its set-up: a seccomp filter (seccomp(2)) for the data thread, and one
+//! The system calls that a thread may make after its setup: a seccomp filter (seccomp(2)) for the data thread, and one
 //! for the control thread and those that it starts.
 //!
 //! A call that is not in the list, or whose arguments are not allowed, fails with ENOSYS, as on a kernel that does not
