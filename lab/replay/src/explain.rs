@@ -13,6 +13,9 @@ const LATENESSES: u64 = 40;
 const STREAMS: u64 = 100;
 /// Upper bounds for the lateness of an event, microseconds. The smallest bound that explains a difference is reported.
 const LATENESS_US: [u64; 3] = [3, 10, 30];
+/// Number of bursts before a difference, and of times of each, that are tried.
+const BURSTS: usize = 30;
+const BURST_SEEDS: u64 = 16;
 /// The greatest time by which a clock advances while a segment is sent, nanoseconds.
 const SENDING_NS: u64 = 3000;
 
@@ -21,6 +24,9 @@ const SENDING_NS: u64 = 3000;
 pub(crate) struct Variation {
     /// The time by which its clock advances while it sends a super-segment, nanoseconds.
     pub(crate) sending_ns: u64,
+    /// Bursts whose packets leave some tenths of a microsecond after one another, on a clock of microseconds: the number of
+    /// acknowledgements before the burst, and the seed of its times.
+    pub(crate) bursts: Vec<(usize, u64)>,
     /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
     /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
@@ -32,6 +38,9 @@ pub enum Explanation {
     /// Events come some microseconds later, and sending takes time. The two sides differ by less than the resolution of a
     /// clock.
     Microseconds(u64),
+    /// The packets of a burst leave tenths of a microsecond after one another. RACK compares their times of sending, in
+    /// microseconds.
+    Bursts,
     /// The controller draws other random numbers where the kernel did.
     Draws,
 }
@@ -40,6 +49,7 @@ impl std::fmt::Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Microseconds(most) => write!(f, "up to {most} us of clock difference"),
+            Self::Bursts => write!(f, "times within a burst"),
             Self::Draws => write!(f, "other draws of the controller"),
         }
     }
@@ -58,9 +68,43 @@ pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) ->
             agrees(&changed, &Variation { sending_ns, ..Variation::default() })
         })
     };
-    let by_draws = || draws_of(script, kernel, tolerance).is_some();
+    if agrees(script, &Variation { bursts: bursts_of(script, kernel, tolerance), ..Variation::default() }) {
+        return Some(Explanation::Bursts);
+    }
     let most = LATENESS_US.iter().find(|most| by_microseconds(most));
-    most.map(|most| Explanation::Microseconds(*most)).or_else(|| by_draws().then_some(Explanation::Draws))
+    let by_draws = || draws_of(script, kernel, tolerance).map(|_| Explanation::Draws);
+    most.map(|most| Explanation::Microseconds(*most)).or_else(by_draws)
+}
+
+/// Our recording with those times within bursts with which it is the same as the kernel's for longest.
+///
+/// # Errors
+/// There is no such algorithm.
+pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Recording, String> {
+    play_with(script, &Variation { bursts: bursts_of(script, kernel, tolerance), ..Variation::default() })
+}
+
+/// Finds times of the kernel's bursts, acknowledgement by acknowledgement: where the recordings differ, other times of one of
+/// the bursts before are tried until the next difference is a later one.
+fn bursts_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Vec<(usize, u64)> {
+    let difference = |bursts: &[(usize, u64)]| {
+        let ours = play_with(script, &Variation { bursts: bursts.to_vec(), ..Variation::default() }).ok()?;
+        first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
+    };
+    let mut bursts: Vec<(usize, u64)> = Vec::new();
+    while let Some(at) = difference(&bursts) {
+        let changed = |burst: usize, seed: u64| {
+            let others = bursts.iter().copied().filter(|(other, _)| *other != burst);
+            others.chain([(burst, seed)]).collect::<Vec<_>>()
+        };
+        let earlier = (at.saturating_sub(BURSTS)..=at).rev();
+        let mut tried = earlier.flat_map(|burst| (0..BURST_SEEDS).map(move |seed| changed(burst, seed)));
+        match tried.find(|bursts| difference(bursts).is_none_or(|next| next > at)) {
+            Some(better) => bursts = better,
+            None => break,
+        }
+    }
+    bursts
 }
 
 /// Finds the draws of the kernel, acknowledgement by acknowledgement: where the recordings differ, other random streams are
@@ -120,11 +164,23 @@ mod tests {
             let (delayed, sending_ns) = delayed(script, 10, 1);
             play_with(&delayed, &Variation { sending_ns, ..Variation::default() }).unwrap()
         });
-        assert!(matches!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Microseconds(_))));
+        let explained = explanation(&script, &changed, TOLERANCE);
+        assert!(matches!(explained, Some(Explanation::Microseconds(_) | Explanation::Bursts)), "{explained:?}");
         let draws = (0..100).map(|index| (index, 1000 + index as u64)).collect();
         let variation = Variation { draws, ..Variation::default() };
         let (script, changed) = differing("cdg", |script| play_with(script, &variation).unwrap());
         assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Draws));
+    }
+
+    #[test]
+    fn times_within_bursts_are_found_burst_by_burst() {
+        let bursts = (0..100).map(|acks| (acks, 1000 + acks as u64)).collect();
+        let variation = Variation { bursts, ..Variation::default() };
+        let (script, changed) = differing("reno", |script| play_with(script, &variation).unwrap());
+        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Bursts));
+        assert!(
+            first_difference(&script, &closest(&script, &changed, TOLERANCE).unwrap(), &changed, TOLERANCE).is_none()
+        );
     }
 
     #[test]

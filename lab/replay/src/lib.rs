@@ -24,7 +24,7 @@ mod timeline;
 
 pub use coverage::Coverage;
 pub use difference::{Difference, Tolerance, first_difference};
-pub use explain::{Explanation, explanation};
+pub use explain::{Explanation, closest, explanation};
 pub use machine::play;
 pub use network::script_of;
 pub use recording::{Golden, Recording, Sent, SentKind, State};

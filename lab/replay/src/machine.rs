@@ -22,6 +22,16 @@ pub(crate) struct Machine {
     pub(crate) sent: Vec<(u64, Segment)>,
     /// The time by which its clock advances while it sends a super-segment, nanoseconds.
     sending_ns: u64,
+    /// The number of acknowledgements so far.
+    acks: usize,
+    /// Bursts with other times within them.
+    bursts: Vec<(usize, u64)>,
+}
+
+/// The time of the first packet of a burst on the clock of the event, and the time between two packets, nanoseconds.
+fn burst_ns(seed: u64) -> (u64, u64) {
+    let mut rng = RngStream::named(seed, "burst");
+    (rng.below(1000), 100 + rng.below(500))
 }
 
 impl Machine {
@@ -29,12 +39,13 @@ impl Machine {
     ///
     /// # Errors
     /// There is no such algorithm.
-    pub(crate) fn new(setup: &Setup, sending_ns: u64) -> Result<Self, String> {
+    pub(crate) fn new(setup: &Setup, variation: &Variation) -> Result<Self, String> {
         let entry = control::registry::find(&setup.congestion);
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
         let sender = SinglePathSender::new(config(setup), controller, stream(0));
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), sending_ns })
+        let (sending_ns, bursts) = (variation.sending_ns, variation.bursts.clone());
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), sending_ns, acks: 0, bursts })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -66,6 +77,7 @@ impl Machine {
             ece: ack.ece,
             ..Ack::default()
         };
+        self.acks += 1;
         self.step(ack.at_us, Input::Ack(&value));
     }
 
@@ -98,12 +110,18 @@ impl Machine {
     fn step(&mut self, at_us: u64, input: Input<'_>) {
         let mut now = Instant(at_us * 1000);
         self.sender.handle(now, input);
+        let burst = self.bursts.iter().find(|(acks, _)| *acks == self.acks).map(|(_, seed)| burst_ns(*seed));
+        let mut packets = 0;
         loop {
+            if let Some((first_ns, between_ns)) = burst {
+                now.0 = at_us * 1000 + (first_ns + packets * between_ns) / 1000 * 1000;
+            }
             match self.sender.poll(now) {
                 Output::Transmit(segment) => {
                     self.sent.extend(is_recorded(segment.kind).then_some((now.0 / 1000, segment)));
                     let goes_on = self.sender.continues_super_segment(&segment, u32::MAX);
                     now.0 += if goes_on { 0 } else { self.sending_ns };
+                    packets += u64::from(!goes_on);
                 }
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
                 Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
@@ -132,7 +150,7 @@ pub fn play(script: &Script) -> Result<Recording, String> {
 /// Plays a script on our machine with a change.
 pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Recording, String> {
     let (setup, layout) = (&script.setup, Layout::new(script));
-    let mut machine = Machine::new(setup, variation.sending_ns)?;
+    let mut machine = Machine::new(setup, variation)?;
     machine.open(setup);
     let mut states = Vec::new();
     let mut writes = script.writes.iter().peekable();

@@ -1,5 +1,6 @@
 //! The closed loop of a situation: our sender, the network and the peer. The events at the sender become the script.
 
+use crate::explain::Variation;
 use crate::machine::Machine;
 use crate::peer::{Peer, Reaction};
 use crate::script::{PeerAck, Script, Write};
@@ -64,7 +65,7 @@ struct Loop<'a> {
 /// There is no such algorithm.
 pub fn script_of(situation: &Situation) -> Result<Script, String> {
     let setup = &situation.setup;
-    let mut machine = Machine::new(setup, 0)?;
+    let mut machine = Machine::new(setup, &Variation::default())?;
     machine.open(setup);
     let mut it = Loop {
         situation,

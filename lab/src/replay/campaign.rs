@@ -142,10 +142,16 @@ impl Campaign<'_> {
     }
 
     fn judge_script(&self, seed: u64, script: &Script, kernel: &Recording) -> Outcome<Verdict> {
-        let difference = first_difference(script, &replay::play(script)?, kernel, self.tolerance());
+        let tolerance = self.tolerance();
+        let mut difference = first_difference(script, &replay::play(script)?, kernel, tolerance);
         let is_late = !self.judge.is_virtual() && kernel.late_us > MAX_LATE_US;
-        let explain = || replay::explanation(script, kernel, self.tolerance());
-        let explanation = if is_late { None } else { difference.as_ref().and_then(|_| explain()) };
+        let mut explanation = None;
+        if difference.is_some() && !is_late {
+            explanation = replay::explanation(script, kernel, tolerance);
+            // What is left of it without what is explained.
+            let left = first_difference(script, &replay::closest(script, kernel, tolerance)?, kernel, tolerance);
+            difference = left.or(difference);
+        }
         Ok(Verdict { seed, acks: script.acks.len(), difference, explanation, is_late })
     }
 
@@ -155,7 +161,7 @@ impl Campaign<'_> {
         match (&verdict.difference, &self.options.keep) {
             (None, Some(folder)) => self.write(folder, &name, script, kernel),
             (Some(difference), _) if !verdict.is_late => {
-                let ours = replay::play(&script)?;
+                let ours = replay::closest(&script, &kernel, self.tolerance())?;
                 let mut case = Case { script, ours, kernel, difference: difference.clone() };
                 if self.options.shrink && shrunk.insert(difference.class()) {
                     case = shrink(self.judge, case, self.tolerance())?;

@@ -189,9 +189,14 @@ impl<'a> Connection<'a> {
         packet.sacking(&blocks)
     }
 
-    /// The kernel's TSval of the packet that was sent at this millisecond of the script, or at the nearest one.
+    /// The kernel's TSval of the packet that was sent at this millisecond of the script, to a millisecond. If it sent none then,
+    /// what its clock said.
     fn echo(&self, millisecond: u32) -> u32 {
-        self.stamps.iter().min_by_key(|stamp| stamp.0.abs_diff(millisecond)).map_or(0, |stamp| stamp.1)
+        let nearest = self.stamps.iter().min_by_key(|stamp| stamp.0.abs_diff(millisecond));
+        nearest.map_or(0, |(sent, tsval)| match sent.abs_diff(millisecond) {
+            0 | 1 => *tsval,
+            _ => tsval.wrapping_add(millisecond).wrapping_sub(*sent),
+        })
     }
 
     /// Called when the kernel has taken an acknowledgement; `states` are those before and after it.
