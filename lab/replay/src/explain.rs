@@ -5,28 +5,19 @@ use crate::machine::play_with;
 use crate::recording::Recording;
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
-use units::RngStream;
 
-/// Number of draws that are tried per lateness.
-const LATENESSES: u64 = 40;
+/// Number of events before a difference, and of clocks at each, that are tried.
+const EVENTS: usize = 30;
+const CLOCKS: u64 = 32;
 /// Number of random streams that are tried per acknowledgement.
 const STREAMS: u64 = 100;
-/// Upper bounds for the lateness of an event, microseconds. The smallest bound that explains a difference is reported.
-const LATENESS_US: [u64; 3] = [3, 10, 30];
-/// Number of bursts before a difference, and of times of each, that are tried.
-const BURSTS: usize = 30;
-const BURST_SEEDS: u64 = 16;
-/// The greatest time by which a clock advances while a segment is sent, nanoseconds.
-const SENDING_NS: u64 = 3000;
 
 /// A modification of our machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variation {
-    /// The time by which its clock advances while it sends a super-segment, nanoseconds.
-    pub(crate) sending_ns: u64,
-    /// Bursts whose packets leave some tenths of a microsecond after one another, on a clock of microseconds: the number of
-    /// acknowledgements before the burst, and the seed of its times.
-    pub(crate) bursts: Vec<(usize, u64)>,
+    /// Events at which its clock is some microseconds late, and whose packets leave tenths of a microsecond after one another:
+    /// the number of acknowledgements so far, and the seed of the times.
+    pub(crate) clocks: Vec<(usize, u64)>,
     /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
     /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
@@ -35,12 +26,9 @@ pub(crate) struct Variation {
 /// A change that explains a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Explanation {
-    /// Events come some microseconds later, and sending takes time. The two sides differ by less than the resolution of a
-    /// clock.
-    Microseconds(u64),
-    /// The packets of a burst leave tenths of a microsecond after one another. RACK compares their times of sending, in
-    /// microseconds.
-    Bursts,
+    /// Single events come up to eight microseconds later, and packets of a burst leave one after another. RACK compares times
+    /// of sending in microseconds, and timers are rounded to ticks.
+    Clock,
     /// The controller draws other random numbers where the kernel did.
     Draws,
 }
@@ -48,8 +36,7 @@ pub enum Explanation {
 impl std::fmt::Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Microseconds(most) => write!(f, "up to {most} us of clock difference"),
-            Self::Bursts => write!(f, "times within a burst"),
+            Self::Clock => write!(f, "microseconds of clock difference"),
             Self::Draws => write!(f, "other draws of the controller"),
         }
     }
@@ -58,53 +45,42 @@ impl std::fmt::Display for Explanation {
 /// The first change, of a short list, with which our machine behaves as the kernel did.
 #[must_use]
 pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
-    let agrees = |changed: &Script, variation: &Variation| {
-        let ours = play_with(changed, variation).ok();
-        ours.is_some_and(|ours| first_difference(script, &ours, kernel, tolerance).is_none())
-    };
-    let by_microseconds = |most: &u64| {
-        (0..LATENESSES).any(|draw| {
-            let (changed, sending_ns) = delayed(script, *most, draw);
-            agrees(&changed, &Variation { sending_ns, ..Variation::default() })
-        })
-    };
-    if agrees(script, &Variation { bursts: bursts_of(script, kernel, tolerance), ..Variation::default() }) {
-        return Some(Explanation::Bursts);
+    let ours = closest(script, kernel, tolerance).ok()?;
+    if first_difference(script, &ours, kernel, tolerance).is_none() {
+        return Some(Explanation::Clock);
     }
-    let most = LATENESS_US.iter().find(|most| by_microseconds(most));
-    let by_draws = || draws_of(script, kernel, tolerance).map(|_| Explanation::Draws);
-    most.map(|most| Explanation::Microseconds(*most)).or_else(by_draws)
+    draws_of(script, kernel, tolerance).map(|_| Explanation::Draws)
 }
 
-/// Our recording with those times within bursts with which it is the same as the kernel's for longest.
+/// Our recording with the clock with which it is the same as the kernel's for longest.
 ///
 /// # Errors
 /// There is no such algorithm.
 pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Recording, String> {
-    play_with(script, &Variation { bursts: bursts_of(script, kernel, tolerance), ..Variation::default() })
+    play_with(script, &Variation { clocks: clocks_of(script, kernel, tolerance), ..Variation::default() })
 }
 
-/// Finds times of the kernel's bursts, acknowledgement by acknowledgement: where the recordings differ, other times of one of
-/// the bursts before are tried until the next difference is a later one.
-fn bursts_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Vec<(usize, u64)> {
-    let difference = |bursts: &[(usize, u64)]| {
-        let ours = play_with(script, &Variation { bursts: bursts.to_vec(), ..Variation::default() }).ok()?;
+/// Finds the kernel's clock, acknowledgement by acknowledgement: where the recordings differ, other clocks at one of the events
+/// before are tried until the next difference is a later one.
+fn clocks_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Vec<(usize, u64)> {
+    let difference = |clocks: &[(usize, u64)]| {
+        let ours = play_with(script, &Variation { clocks: clocks.to_vec(), ..Variation::default() }).ok()?;
         first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
     };
-    let mut bursts: Vec<(usize, u64)> = Vec::new();
-    while let Some(at) = difference(&bursts) {
-        let changed = |burst: usize, seed: u64| {
-            let others = bursts.iter().copied().filter(|(other, _)| *other != burst);
-            others.chain([(burst, seed)]).collect::<Vec<_>>()
+    let mut clocks: Vec<(usize, u64)> = Vec::new();
+    while let Some(at) = difference(&clocks) {
+        let changed = |event: usize, seed: u64| {
+            let others = clocks.iter().copied().filter(|(other, _)| *other != event);
+            others.chain([(event, seed)]).collect::<Vec<_>>()
         };
-        let earlier = (at.saturating_sub(BURSTS)..=at).rev();
-        let mut tried = earlier.flat_map(|burst| (0..BURST_SEEDS).map(move |seed| changed(burst, seed)));
-        match tried.find(|bursts| difference(bursts).is_none_or(|next| next > at)) {
-            Some(better) => bursts = better,
+        let earlier = (at.saturating_sub(EVENTS)..=at).rev();
+        let mut tried = earlier.flat_map(|event| (0..CLOCKS).map(move |seed| changed(event, seed)));
+        match tried.find(|clocks| difference(clocks).is_none_or(|next| next > at)) {
+            Some(better) => clocks = better,
             None => break,
         }
     }
-    bursts
+    clocks
 }
 
 /// Finds the draws of the kernel, acknowledgement by acknowledgement: where the recordings differ, other random streams are
@@ -121,20 +97,6 @@ fn draws_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option
         draws.push((at, seed));
     }
     Some(draws)
-}
-
-/// The script with each event delayed by less than `most`. Every second draw also has a time that sending takes.
-fn delayed(script: &Script, most: u64, draw: u64) -> (Script, u64) {
-    let mut rng = RngStream::named(draw, "lateness");
-    let mut changed = script.clone();
-    let setup = &mut changed.setup;
-    let writes = changed.writes.iter_mut().map(|write| &mut write.at_us);
-    let acks = changed.acks.iter_mut().map(|ack| &mut ack.at_us);
-    for at_us in [&mut setup.connect_us, &mut setup.established_us].into_iter().chain(writes).chain(acks) {
-        *at_us += rng.below(most);
-    }
-    let sending_ns = if draw.is_multiple_of(2) { 0 } else { rng.below(SENDING_NS) };
-    (changed, sending_ns)
 }
 
 #[cfg(test)]
@@ -159,13 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_or_other_draws_have_changed_is_explained_by_them() {
-        let (script, changed) = differing("cubic", |script| {
-            let (delayed, sending_ns) = delayed(script, 10, 1);
-            play_with(&delayed, &Variation { sending_ns, ..Variation::default() }).unwrap()
-        });
-        let explained = explanation(&script, &changed, TOLERANCE);
-        assert!(matches!(explained, Some(Explanation::Microseconds(_) | Explanation::Bursts)), "{explained:?}");
+    fn what_other_draws_have_changed_is_explained_by_them() {
         let draws = (0..100).map(|index| (index, 1000 + index as u64)).collect();
         let variation = Variation { draws, ..Variation::default() };
         let (script, changed) = differing("cdg", |script| play_with(script, &variation).unwrap());
@@ -173,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn times_within_bursts_are_found_burst_by_burst() {
-        let bursts = (0..100).map(|acks| (acks, 1000 + acks as u64)).collect();
-        let variation = Variation { bursts, ..Variation::default() };
+    fn a_clock_is_found_event_by_event() {
+        let clocks = (0..100).step_by(7).map(|acks| (acks, acks as u64 % CLOCKS)).collect();
+        let variation = Variation { clocks, ..Variation::default() };
         let (script, changed) = differing("reno", |script| play_with(script, &variation).unwrap());
-        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Bursts));
+        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Clock));
         assert!(
             first_difference(&script, &closest(&script, &changed, TOLERANCE).unwrap(), &changed, TOLERANCE).is_none()
         );

@@ -20,18 +20,17 @@ pub(crate) struct Machine {
     deadline: u64,
     /// The data and probes that it has sent, with their times.
     pub(crate) sent: Vec<(u64, Segment)>,
-    /// The time by which its clock advances while it sends a super-segment, nanoseconds.
-    sending_ns: u64,
     /// The number of acknowledgements so far.
     acks: usize,
-    /// Bursts with other times within them.
-    bursts: Vec<(usize, u64)>,
+    /// Events with another clock.
+    clocks: Vec<(usize, u64)>,
 }
 
-/// The time of the first packet of a burst on the clock of the event, and the time between two packets, nanoseconds.
-fn burst_ns(seed: u64) -> (u64, u64) {
-    let mut rng = RngStream::named(seed, "burst");
-    (rng.below(1000), 100 + rng.below(500))
+/// How late an event comes, and how long it takes to send a packet, nanoseconds.
+fn clock_ns(seed: u64) -> (u64, u64) {
+    let mut rng = RngStream::named(seed, "clock");
+    let most = if seed.is_multiple_of(2) { 1000 } else { 8000 };
+    (rng.below(most), 100 + rng.below(500))
 }
 
 impl Machine {
@@ -44,8 +43,8 @@ impl Machine {
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
         let sender = SinglePathSender::new(config(setup), controller, stream(0));
-        let (sending_ns, bursts) = (variation.sending_ns, variation.bursts.clone());
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), sending_ns, acks: 0, bursts })
+        let clocks = variation.clocks.clone();
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -108,20 +107,18 @@ impl Machine {
     }
 
     fn step(&mut self, at_us: u64, input: Input<'_>) {
-        let mut now = Instant(at_us * 1000);
-        self.sender.handle(now, input);
-        let burst = self.bursts.iter().find(|(acks, _)| *acks == self.acks).map(|(_, seed)| burst_ns(*seed));
+        let clock = self.clocks.iter().find(|(acks, _)| *acks == self.acks).map(|(_, seed)| clock_ns(*seed));
+        let (late_ns, sending_ns) = clock.unwrap_or_default();
         let mut packets = 0;
+        // In microseconds, as the kernel's clock.
+        let now = |packets: u64| Instant((at_us * 1000 + late_ns + packets * sending_ns) / 1000 * 1000);
+        self.sender.handle(now(0), input);
         loop {
-            if let Some((first_ns, between_ns)) = burst {
-                now.0 = at_us * 1000 + (first_ns + packets * between_ns) / 1000 * 1000;
-            }
-            match self.sender.poll(now) {
+            match self.sender.poll(now(packets)) {
                 Output::Transmit(segment) => {
-                    self.sent.extend(is_recorded(segment.kind).then_some((now.0 / 1000, segment)));
-                    let goes_on = self.sender.continues_super_segment(&segment, u32::MAX);
-                    now.0 += if goes_on { 0 } else { self.sending_ns };
-                    packets += u64::from(!goes_on);
+                    let at_us = now(packets).0 / 1000;
+                    self.sent.extend(is_recorded(segment.kind).then_some((at_us, segment)));
+                    packets += u64::from(!self.sender.continues_super_segment(&segment, u32::MAX));
                 }
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
                 Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
