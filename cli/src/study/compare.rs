@@ -6,6 +6,7 @@ use record::Run;
 use report::Comparison;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results};
+use units::Span;
 
 /// The page's name in the first folder.
 const PAGE_NAME: &str = "compare.html";
@@ -43,6 +44,14 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
     }
     let table = report::compare_terminal(&comparisons, output::width(), output::color());
     output::print(&format!("{table}\npage    {}\n", page.display()))
+}
+
+/// Prints where two captures begin to differ, flow by flow.
+pub(crate) fn captures(files: &[PathBuf], within: Span) -> Result<(), Failure> {
+    let [a, b] = files else {
+        return Err(Failure::Usage(format!("--trace compares two captures, not {}", files.len())));
+    };
+    output::print(&trace::compare(&[a, b], within).map_err(Failure::Environment)?)
 }
 
 /// Pairs of folders: the first and the second, the third and the fourth, and so on.

@@ -25,6 +25,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;
 use store::Shard;
+use units::Span;
 
 /// A command of studies.
 #[derive(Debug, Subcommand)]
@@ -72,12 +73,18 @@ pub(crate) enum StudyVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Compare pairs of results folders side by side: tables, and a page with errors and overlays
+    /// Compare pairs of results folders side by side: tables, and a page with errors and overlays; or two captures
     #[command(after_help = AFTER_HELP)]
     Compare {
-        /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...
+        /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...; with --trace two captures
         #[arg(required = true, num_args = 2.., value_name = "DIR")]
         dirs: Vec<PathBuf>,
+        /// Compare two captures (pcap, pcapng) of one side, flow by flow: the first packet that differs
+        #[arg(long, conflicts_with_all = ["out", "json"])]
+        trace: bool,
+        /// With --trace: by how much the times of equal packets may differ
+        #[arg(long, value_name = "TIME", default_value = "1ms", requires = "trace", value_parser = time)]
+        within: Span,
         /// The page [default: compare.html in the first folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -332,7 +339,8 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),
-        StudyVerb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
+        StudyVerb::Compare { dirs, trace: true, within, .. } => compare::captures(dirs, *within),
+        StudyVerb::Compare { dirs, out, json, .. } => compare::compare(dirs, out.as_deref(), *json),
         StudyVerb::Claims { dirs } => claims::claims(dirs),
         StudyVerb::New { name } => new::new(name),
         StudyVerb::Schema => output::json(&::report::schema()),
@@ -341,6 +349,10 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
 
 fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+fn time(text: &str) -> Result<Span, String> {
+    <parse::Time as parse::Quantity>::parse(text).map(|time| time.0)
 }
 
 fn key_and_value(text: &str) -> Result<String, String> {

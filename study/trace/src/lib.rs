@@ -5,12 +5,15 @@
 //! not grow with its length.
 
 mod capture;
+mod captured;
+mod compare;
 mod events;
 mod headers;
 mod options;
 mod streams;
 
 pub use capture::Side;
+pub use compare::compare;
 
 use capture::Capture;
 use events::Events;
