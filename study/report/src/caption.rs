@@ -18,6 +18,7 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let title = if is_name && !value.is_empty() { String::new() } else { table.title.clone() };
     let parts = [title, capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+    let mean = if name.is_empty() { capitalise(mean.trim_start_matches(": ")) } else { mean };
     let parts = [format!("{name}{mean}"), grid.panel.clone(), copies::caption(study, table)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }

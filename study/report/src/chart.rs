@@ -61,7 +61,7 @@ const COLUMNS: [(&str, &str, &str, &str, bool); 12] = [
     ("queue_packets", "Queue", "packets", "", false),
     ("queue_ms", "Queueing delay", "ms", "", false),
     ("retransmitted_packets", "Losses and marks", "packets per sample", "retransmitted", false),
-    ("dropped_packets", "Losses and marks", "packets per sample", "lost", false),
+    ("dropped_packets", "Losses and marks", "packets per sample", "dropped or lost", false),
     ("marked_packets", "Losses and marks", "packets per sample", "marked", false),
 ];
 
@@ -90,7 +90,7 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
     for ((index, series), columns) in drawn {
         let baseline_name = (index < baseline_series.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
-            if is_left_out(&series.subject, column, !baseline_series.is_empty()) {
+            if is_left_out(run, &series.subject, column, !baseline_series.is_empty()) {
                 continue;
             }
             let max = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
@@ -179,9 +179,12 @@ fn slots(run: &Run) -> BTreeMap<String, usize> {
 
 /// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline
 /// from a kernel.
-fn is_left_out(subject: &str, column: &str, compared: bool) -> bool {
+fn is_left_out(run: &Run, subject: &str, column: &str, compared: bool) -> bool {
     let is_subflow_rate = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
-    OMITTED_COLUMNS.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
+    let has_subflows = |flow: &str| run.subflows.iter().any(|subflow| subflow.flow == flow);
+    // A flow with subflows has no smoothed RTT: each subflow has its own.
+    let is_rtt_of_several = column == "srtt_ms" && subject.strip_prefix("flow ").is_some_and(has_subflows);
+    is_rtt_of_several || OMITTED_COLUMNS.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
 }
 
 /// The baseline's series of the flows and subflows of `run`, resampled at the instants of `run`.

@@ -13,8 +13,8 @@ const EDGE: f64 = 4.0;
 const MIN_RANGE: f64 = 0.05;
 
 /// The explanation for captions.
-pub(crate) const CAPTION: &str = "dots are runs (of two states the lower one's lie lower), the line is their mean, both ends are at \
-                                  least 5 % away from it, a ring is a disturbed run";
+pub(crate) const CAPTION: &str = "dots are single runs, the line is their mean, on a scale for each cell: its ends are at least \
+                                  5 % of the mean away. Orange: an outlier (‡). Ring: a disturbed run. Two rows: two states";
 
 /// The dot plot; empty for a single run.
 pub(crate) fn dot_plot(sample: &Sample) -> String {

@@ -15,8 +15,8 @@ const MIN_SHARE: f64 = 0.1;
 const MIN_RUNS: usize = 2;
 
 /// The footnote of a table with two states.
-pub(crate) const RULE: &str = "Two states: the greatest ratio of neighbouring values is over 1.5, and at least 10 % of the \
-                               runs, and two, are on each side.";
+pub(crate) const RULE: &str = "Two states: the runs fall into two groups with a gap of more than 1.5 times, each of at least \
+                               two runs and 10 %.";
 
 /// One of two states.
 #[derive(Clone, Debug, PartialEq)]

@@ -106,6 +106,7 @@ const CRATES: &[CrateRule] = &[
             "kernel",
             "lab",
             "mpt",
+            "parse",
             "policy",
             "record",
             "report",

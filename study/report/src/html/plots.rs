@@ -71,8 +71,8 @@ pub(super) fn max_lines(cell: &SweepCell<'_>) -> usize {
 
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
     let mut note = "Flows, subflows and paths have charts of their own; a subflow has the colour of its path. \
-                    Thin lines are auxiliary. Where there are more samples than the page can carry, the least and the \
-                    greatest of each span of time are shown. Goodput is above a link's rate where a retransmission \
+                    Thin lines are limits and what is in flight. Where there are more samples than the page can carry, the \
+                    minimum and maximum of each interval are shown. Goodput is above a link's rate where a retransmission \
                     releases data that waited for it."
         .to_owned();
     if let Some(Baseline { name, .. }) = study.baseline {

@@ -107,7 +107,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
         format!(" <span class=\"scale {}\">0 <i></i> {scale_max}</span>, {words}.", heat_class(direction))
     });
     let scales: String = scales.collect();
-    let links = if shown > 0 { ". A value leads to its time series" } else { "" };
+    let links = if shown > 0 { ". Click a value to see its time series" } else { "" };
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}.{scales}</caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape_html(&caption(study, table, grid)),

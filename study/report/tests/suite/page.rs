@@ -162,7 +162,7 @@ fn a_section_has_its_claims_tables_and_figures_and_the_others_are_as_ever() {
     let mut study = made_up::study(&runs);
     let table = study.layout.tables[0].clone();
     let titled = |title: &str, section| Table { title: title.to_owned(), scope: in_section(section), ..table.clone() };
-    study.layout.tables = vec![titled("One", "5.1 Queues"), titled("Two", "5.2 <Loss>"), titled("Three", "")];
+    study.layout.tables = vec![titled("Alpha", "5.1 Queues"), titled("Beta", "5.2 <Loss>"), titled("Gamma", "")];
     study.layout.figures = vec![Figure { scope: in_section("5.2 <Loss>"), ..made_up::figure() }];
     let highest = Test::Highest(vec!["bbr".to_owned()]);
     study.layout.claims = vec![Claim { scope: in_section("5.1 Queues"), ..made_up::claim("It is first", highest) }];
@@ -175,7 +175,7 @@ fn a_section_has_its_claims_tables_and_figures_and_the_others_are_as_ever() {
         |id: &str| page.split_once(&format!("<section id=\"{id}\">")).unwrap().1.split("</section>").next().unwrap();
     let parts = |id: &str| {
         let section = section(id);
-        ["It is first", "One", "Two", "Three", "class=\"figure"].map(|part| section.contains(part))
+        ["It is first", "Alpha", "Beta", "Gamma", "class=\"figure"].map(|part| section.contains(part))
     };
     assert_eq!(parts("results"), [false, false, false, true, false]);
     assert_eq!(parts("section-5-1-queues"), [true, true, false, false, false]);
@@ -407,7 +407,7 @@ fn two_states_are_shown_with_their_shares_in_the_page_and_in_the_terminal() {
     assert_eq!(count(&page, "<small class=\"states\">"), 1, "of one cell");
     assert_eq!(count(&page, "4.50 (40 %)<br>80 (60 %)"), 1);
     assert_eq!([" 7.5h0", " 2.5h0"].map(|dot| count(&page, dot)), [2, 3], "the lower state's dots lie lower");
-    assert_eq!(count(&page, "Two states: the greatest ratio"), 1, "the rule");
+    assert_eq!(count(&page, "Two states: the runs fall"), 1, "the rule");
     let text = ropewalk_report::terminal(&made_up::study(&runs), 100, false);
     let line = |label: &str| text.lines().find(|line| line.trim_start().starts_with(label)).unwrap_or_default();
     assert!(line("lower state").contains("4.50 (40 %)") && line("upper state").contains("80 (60 %)"), "{text}");
