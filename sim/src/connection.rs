@@ -6,7 +6,7 @@ use crate::quic::QuicConnection;
 use crate::super_segment::SuperSegment;
 use control::{CaState, Controller, Decision};
 use schedule::Scheduler;
-use transport::path::LimitedTimes;
+use transport::path::{Limit, LimitTimes, LimitedTimes};
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender, SinglePathSender};
 use transport::{mptcp, quic, tcp};
@@ -32,6 +32,8 @@ pub(crate) struct SenderStatus {
     pub in_flight: u32,
     /// The congestion state; none for QUIC.
     pub ca_state: Option<CaState>,
+    /// Why nothing more is sent now.
+    pub limit: Limit,
     /// QUIC: packets declared lost.
     pub declared_lost: u64,
     /// QUIC: of these, packets that arrived after all.
@@ -46,6 +48,7 @@ impl SenderStatus {
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),
             ca_state: Some(sender.ca_state()),
+            limit: sender.limit(),
             declared_lost: 0,
             spurious_losses: 0,
         }
@@ -235,6 +238,35 @@ impl Connection {
             Self::Multi(multi) => multi.sender.limited_times(now),
             Self::Quic(quic) => quic.sender.limited_times(now),
         }
+    }
+
+    /// Why the sender sends nothing more now.
+    pub(crate) fn limit(&self) -> Limit {
+        match self {
+            Self::Single(single) => single.sender.limit(),
+            Self::Multi(multi) => multi.sender.limit(),
+            Self::Quic(quic) => quic.sender.limit(),
+        }
+    }
+
+    /// How long each limit has held, until `now`.
+    pub(crate) fn limit_times(&self, now: Instant) -> LimitTimes {
+        match self {
+            Self::Single(single) => single.sender.limit_times(now),
+            Self::Multi(multi) => multi.sender.limit_times(now),
+            Self::Quic(quic) => quic.sender.limit_times(now),
+        }
+    }
+
+    /// How long each limit of each subflow has held, until `now`.
+    pub(crate) fn subflow_limit_times(&self, now: Instant) -> impl Iterator<Item = LimitTimes> {
+        let (multi, quic) = match self {
+            Self::Single(_) => (None, None),
+            Self::Multi(multi) => (Some(multi.sender.subflows()), None),
+            Self::Quic(quic) => (None, Some(quic.sender.path_limit_times(now))),
+        };
+        let of_subflows = multi.into_iter().flatten().map(move |(sender, _)| sender.limit_times(now));
+        of_subflows.chain(quic.into_iter().flatten())
     }
 
     /// The controller of all subflows.

@@ -23,6 +23,7 @@ mod event_queue;
 mod flow;
 mod histograms;
 mod invariants;
+mod limits;
 mod meter;
 mod mptcp;
 mod multipath;

@@ -65,6 +65,7 @@ fn status(path: &PathStatus) -> SenderStatus {
         srtt: if path.state == PathState::Up { path.smoothed_rtt } else { Span::ZERO },
         in_flight: path.in_flight,
         ca_state: None,
+        limit: path.limit,
         declared_lost: counters.lost,
         spurious_losses: counters.spurious_losses,
     }

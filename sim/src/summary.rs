@@ -139,7 +139,7 @@ fn flow(engine: &Engine, index: usize) -> Flow {
 fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
     let delivered_bytes = received.delivered_bytes();
     let completion = received.completed.map(|completed_at| completed_at.since(endpoint.start));
-    let limited = tcp.limited_times(endpoint.start + active_time);
+    let limited = tcp.limits.buffer_times(&tcp.connection, endpoint.start + active_time);
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
@@ -154,6 +154,7 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
         timeouts: tcp.total(|counters| counters.timeouts),
         receive_window_limited_s: limited.receive_window.as_secs_f64(),
         send_buffer_limited_s: limited.send_buffer.as_secs_f64(),
+        limited_s: tcp.limits.record(endpoint.start),
         completion_s: completion.map(Span::as_secs_f64),
         share: None,
         requests: tcp.client().map_or(0, |client| client.times.count()),
@@ -213,8 +214,8 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
     let endpoint = &engine.flows[flow];
     let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
     let active_time = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
-    let subflows = tcp.connection.subflows().zip(&engine.network.dropped[flow]);
-    let record = |(SubflowStatus { stats, sender, failures }, dropped): (SubflowStatus<'_>, &u64)| {
+    let subflows = tcp.connection.subflows().zip(&engine.network.dropped[flow]).enumerate();
+    let record = |(index, (SubflowStatus { stats, sender, failures }, dropped)): (usize, (SubflowStatus<'_>, &u64))| {
         let counters = sender.counters;
         Subflow {
             flow: endpoint.name.clone(),
@@ -231,6 +232,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             failures,
             rtt_ms: stats.rtt.summary(),
             srtt_ms: stats.srtt.summary(),
+            limited_s: tcp.limits.subflow_record(index, endpoint.start),
         }
     };
     subflows.map(record).collect()

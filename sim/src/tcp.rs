@@ -3,6 +3,7 @@
 use crate::application::{Application, Client, Message, Piggyback, RequestKind, Video};
 use crate::connection::{Connection, SenderOutput};
 use crate::daemon::Sleeper;
+use crate::limits::FlowLimits;
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
 use crate::tcp_config::TcpConfig;
@@ -10,7 +11,6 @@ use control::Ecn;
 use link::EcnField;
 use record::Distribution;
 use scenario::model::{Requests, Route};
-use transport::path::LimitedTimes;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Ack, Input, Receiver, Segment, SegmentKind};
 use transport::{mptcp, quic};
@@ -34,7 +34,7 @@ pub(crate) struct TcpFlow {
     delivered_before: u64,
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
-    closed_limited: LimitedTimes,
+    pub limits: FlowLimits,
     /// Why the controllers of earlier connections failed.
     controller_failures: Vec<String>,
     pub rtt: Distribution,
@@ -65,7 +65,7 @@ impl TcpFlow {
             end: message.end(),
             delivered_before: 0,
             closed: Vec::new(),
-            closed_limited: LimitedTimes::default(),
+            limits: FlowLimits::default(),
             controller_failures: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
@@ -132,6 +132,7 @@ impl TcpFlow {
     /// Stops the flow's source.
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
+        self.limits.finish(&self.connection, now);
         self.connection.stop(now);
         self.application.stop(now);
     }
@@ -139,6 +140,7 @@ impl TcpFlow {
     /// Closes the counters at the end of the run.
     pub(crate) fn finish(&mut self, now: Instant) {
         self.peak.close(now, self.delivered_bytes());
+        self.limits.finish(&self.connection, now);
         self.application.stop(now);
     }
 
@@ -196,7 +198,7 @@ impl TcpFlow {
         let mut first_segment = self.end;
         if reconnects {
             self.closed.extend(self.connection.senders().map(|sender| sender.counters));
-            self.closed_limited = self.limited_times(now);
+            self.limits.close(&self.connection, now);
             self.controller_failures = self.controller_failures();
             self.connection_number = self.connection_number.wrapping_add(1);
             self.connection = self.config.connection(self.connection_number);
@@ -369,6 +371,7 @@ impl TcpFlow {
                 client.finish(now);
             } else if self.completed.is_none() {
                 self.completed = Some(now);
+                self.limits.finish(&self.connection, now);
             }
         }
         false
@@ -486,10 +489,5 @@ impl TcpFlow {
     /// The sum of a counter over all connections.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
         self.closed.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
-    }
-
-    /// How long receive window and send buffer have limited the senders of this and of earlier connections, until `now`.
-    pub(crate) fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.closed_limited + self.connection.limited_times(now)
     }
 }

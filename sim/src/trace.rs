@@ -2,11 +2,13 @@
 //!
 //! A run without a trace pays one comparison per packet.
 
+use crate::connection::SubflowStatus;
 use crate::packet::{Body, Direction, Packet};
 use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
 use control::CaState;
 use link::EcnField;
+use transport::path::Limit;
 use transport::{mptcp, quic, tcp};
 use units::{Instant, Rate, Span};
 
@@ -36,6 +38,15 @@ pub enum Traced {
     },
     /// The state of a sender, after each acknowledgement and timeout.
     Sender(TracedSender),
+    /// Why a flow, or a subflow, sends nothing more now, after each input of its sender.
+    Limit {
+        /// The number of the flow in the experiment.
+        flow: u16,
+        /// The subflow; none for the flow as a whole.
+        subflow: Option<u16>,
+        /// The limit.
+        limit: Limit,
+    },
 }
 
 /// A packet.
@@ -147,6 +158,18 @@ impl TracedPacket {
         let &Packet { flow, connection, direction, .. } = packet;
         Self { flow, connection, path, direction, bytes, ecn, content }
     }
+}
+
+/// The limits of a flow and of its subflows.
+pub(crate) fn limits(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = Traced> + '_ {
+    let of_flow = Traced::Limit { flow, subflow: None, limit: tcp.connection.limit() };
+    let subflows = tcp.connection.subflows().zip(0..);
+    let of_subflow = move |(status, subflow): (SubflowStatus<'_>, u16)| Traced::Limit {
+        flow,
+        subflow: Some(subflow),
+        limit: status.sender.limit,
+    };
+    std::iter::once(of_flow).chain(subflows.map(of_subflow))
 }
 
 /// The states of a flow's senders.

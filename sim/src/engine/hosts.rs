@@ -245,6 +245,7 @@ impl Engine {
                         if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     if self.network.trace.is_some() {
                         trace::senders(flow, tcp).for_each(|state| self.network.push_trace(Traced::Sender(state)));
+                        trace::limits(flow, tcp).for_each(|limit| self.network.push_trace(limit));
                     }
                     return self.network.schedule(Component::Source(flow), deadline);
                 }

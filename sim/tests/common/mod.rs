@@ -6,7 +6,7 @@ use scenario::model::{
     Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath,
     MultipathTransport, Nuisances, Path, Requests, Resequence, Route, Subflow, Tunnel,
 };
-use units::{Instant, Rate, Span};
+use units::{Instant, Rate, RngStream, Span};
 
 /// Ethernet's preamble, header, checksum and gap.
 pub(crate) const OVERHEAD: u32 = 38;
@@ -234,12 +234,39 @@ pub(crate) fn run_twice(experiment: &Experiment, seed: u64) -> record::Run {
         // Busy time is counted at the trace's mean rate, which is a whole number of bits a second.
         assert!((path.utilisation - again.utilisation).abs() < 1e-5, "{path:?} and {again:?}");
     }
+    check_limits(experiment, seed, &first);
     for flow in first.flows.iter().filter(|_| keeps_order(experiment)) {
         // A timeout may be spurious where a queue grows.
         let has_false = flow.timeouts == 0 && flow.spurious_recoveries + flow.spurious_losses > 0;
         assert!(!has_false, "a recovery was undone in a network that keeps order: {flow:?}");
     }
     first
+}
+
+/// Checks that the limits of a flow and of its subflows last as long as the flow, and that a flow which always has data is
+/// never limited by its application.
+fn check_limits(experiment: &Experiment, seed: u64, run: &record::Run) {
+    for (flow, recorded) in experiment.flows.iter().zip(&run.flows) {
+        let FlowKind::Tcp { application, size, .. } = &flow.kind else { continue };
+        let offset = RngStream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        let start = flow.start + Span(offset);
+        let end = (Instant::ZERO + experiment.duration).min(flow.stop.unwrap_or(Instant::NEVER));
+        let is_relayed = experiment.relay_of(flow).is_some();
+        let duration = recorded.completion_s.filter(|_| !is_relayed).unwrap_or(end.since(start).as_secs_f64());
+        let subflows = run.subflows.iter().filter(|subflow| subflow.flow == flow.name);
+        for limits in subflows.map(|subflow| subflow.limited_s).chain([recorded.limited_s]) {
+            let limits = limits.expect("the simulator measures them");
+            let is_shorter = is_relayed && limits.total() <= duration;
+            assert!(
+                is_shorter || (limits.total() - duration).abs() < 1e-6,
+                "{}: {limits:?} of {duration} s",
+                flow.name
+            );
+            assert!(limits.as_array().iter().all(|time| *time >= 0.0), "{}: {limits:?}", flow.name);
+            let is_greedy = *application == Application::Greedy && size.is_none() && end > start;
+            assert!(!is_greedy || limits.application == 0.0, "{}: {limits:?}", flow.name);
+        }
+    }
 }
 
 /// Whether packets of a connection stay in order: delays are constant, nothing is copied, no tunnel or queue discipline

@@ -15,6 +15,7 @@ mod fairness;
 mod goals;
 mod kernel;
 mod ledbat;
+mod limits;
 mod links;
 mod mptcp;
 mod ns2;

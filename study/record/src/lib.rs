@@ -10,11 +10,13 @@ mod digest;
 pub mod distribution;
 pub mod fairness;
 mod histogram;
+mod limits;
 pub mod load;
 
 pub use delays::{DelayHistogram, Delays};
 pub use digest::Digest;
 pub use distribution::Distribution;
+pub use limits::LimitTimes;
 
 /// One run: one cell of a sweep with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,6 +161,9 @@ pub struct Flow {
     pub receive_window_limited_s: f64,
     /// Time the sender was held back by its send buffer, seconds.
     pub send_buffer_limited_s: f64,
+    /// For how long each limit held back the sender; none if it was not measured.
+    #[serde(default)]
+    pub limited_s: Option<LimitTimes>,
     /// Time at which a flow of fixed size was done, seconds after its start.
     pub completion_s: Option<f64>,
     /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does
@@ -273,6 +278,9 @@ pub struct Subflow {
     pub rtt_ms: Summary,
     /// Smoothed RTT, at each acknowledgement that brings a sample.
     pub srtt_ms: Summary,
+    /// For how long each limit held back its sender; none if it was not measured.
+    #[serde(default)]
+    pub limited_s: Option<LimitTimes>,
 }
 
 impl Subflow {

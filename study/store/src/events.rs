@@ -5,7 +5,7 @@ use crate::table::{self, Column, Table};
 use parquet::data_type::ByteArray;
 use std::path::Path;
 
-/// An event: a packet that is sent, delivered or lost, or the state of a sender.
+/// An event: a packet that is sent, delivered or lost, the state of a sender, or its limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names of columns; docs/reference/results.md describes each")]
 pub struct EventRow {
@@ -30,6 +30,7 @@ pub struct EventRow {
     pub congestion_state: Option<&'static str>,
     pub lost_packets: Option<u64>,
     pub timeouts: Option<u64>,
+    pub limit: Option<&'static str>,
 }
 
 /// Writes events into a Parquet file, a row group for each of the `groups`.
@@ -70,6 +71,7 @@ fn to_table(rows: &[EventRow]) -> Table {
         ("congestion_state", texts(|row| row.congestion_state)),
         ("lost_packets", counts(|row| row.lost_packets)),
         ("timeouts", counts(|row| row.timeouts)),
+        ("limit", texts(|row| row.limit)),
     ];
     Table { columns: columns.map(|(name, column)| (name.to_owned(), column)).into() }
 }

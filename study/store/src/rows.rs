@@ -2,7 +2,7 @@
 
 use crate::table::{Column, Table};
 use parquet::data_type::ByteArray;
-use record::{Cpu, Flow, Path, Run, Subflow, Summary, Tunnel, Work};
+use record::{Cpu, Flow, LimitTimes, Path, Run, Subflow, Summary, Tunnel, Work};
 
 /// Called with each field of a record: a [`Writer`] reads the value into a column, a [`Reader`] sets it from one.
 pub(crate) trait FieldVisitor {
@@ -29,6 +29,15 @@ macro_rules! visit_summary {
         $visitor.visit_f64(concat!($name, ".min"), min);
         $visitor.visit_f64(concat!($name, ".max"), max);
     }};
+}
+
+/// Visits the times of limits, whose columns have `limited_s` before their names.
+fn visit_limits(limits: &mut Option<LimitTimes>, visitor: &mut dyn FieldVisitor) {
+    let mut times = limits.map_or([None; 8], |limits| limits.as_array().map(Some));
+    for (name, time) in LimitTimes::NAMES.iter().zip(&mut times) {
+        visitor.visit_optional_f64(&format!("limited_s.{name}"), time);
+    }
+    *limits = times.iter().all(Option::is_some).then(|| LimitTimes::from_array(times.map(Option::unwrap_or_default)));
 }
 
 impl Row for Run {
@@ -91,6 +100,7 @@ impl Row for Flow {
         visitor.visit_u64("redundant_first_packets", &mut self.redundant_first_packets);
         visitor.visit_u64("declared_lost_packets", &mut self.declared_lost_packets);
         visitor.visit_u64("spurious_losses", &mut self.spurious_losses);
+        visit_limits(&mut self.limited_s, visitor);
     }
 }
 
@@ -119,6 +129,7 @@ impl Row for Subflow {
         visit_summary!("srtt_ms", &mut self.srtt_ms, visitor);
         visitor.visit_u64("declared_lost_packets", &mut self.declared_lost_packets);
         visitor.visit_u64("spurious_losses", &mut self.spurious_losses);
+        visit_limits(&mut self.limited_s, visitor);
     }
 }
 

@@ -4,6 +4,7 @@ use scenario::model::{Experiment, FlowKind};
 use sim::{Direction, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
 use std::collections::BTreeMap;
 use store::EventRow;
+use transport::path::Limit;
 use transport::tcp::SegmentKind;
 use units::{INFINITE_SSTHRESH, Span};
 
@@ -17,6 +18,8 @@ pub(crate) struct Events {
     links: Vec<String>,
     /// The latest state of each sender: an unchanged state makes no row.
     senders: BTreeMap<(u16, u16), TracedSender>,
+    /// The latest limit of each flow and subflow.
+    limits: BTreeMap<(u16, Option<u16>), Limit>,
 }
 
 impl Events {
@@ -34,6 +37,7 @@ impl Events {
             paths: (0..experiment.paths.len()).map(path).collect(),
             links: experiment.links.iter().map(|link| link.name.clone()).collect(),
             senders: BTreeMap::new(),
+            limits: BTreeMap::new(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Events {
             Traced::Delivered(packet) => self.packet("delivered", packet),
             Traced::Lost { packet, link } => EventRow { link: self.link(*link), ..self.packet("lost", packet) },
             Traced::Sender(sender) => self.sender(sender)?,
+            Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,
         };
         Some(EventRow { time_s: at.as_secs_f64(), ..row })
     }
@@ -81,17 +86,37 @@ impl Events {
         }
     }
 
+    /// The path of a flow's subflow, if the flow has subflows.
+    fn subflow_path(&self, flow: u16, subflow: u16) -> Option<String> {
+        self.subflows.get(usize::from(flow))?.get(usize::from(subflow)).cloned()
+    }
+
+    /// The limit of a flow or a subflow, if it has changed. A flow without a name is the far connection of a relayed one.
+    fn limit(&mut self, flow: u16, subflow: Option<u16>, limit: Limit) -> Option<EventRow> {
+        let name = self.flows.get(usize::from(flow))?;
+        if self.limits.insert((flow, subflow), limit) == Some(limit) {
+            return None;
+        }
+        Some(EventRow {
+            event: "limit",
+            flow: Some(name.clone()),
+            path: subflow.and_then(|subflow| self.subflow_path(flow, subflow)),
+            connection: subflow.map(u64::from),
+            limit: Some(limit.name()),
+            ..EventRow::default()
+        })
+    }
+
     /// The state of a sender, if it has changed.
     fn sender(&mut self, sender: &TracedSender) -> Option<EventRow> {
         let key = (sender.flow, sender.subflow);
         if self.senders.insert(key, *sender) == Some(*sender) {
             return None;
         }
-        let path = self.subflows.get(usize::from(sender.flow)).and_then(|paths| paths.get(usize::from(sender.subflow)));
         Some(EventRow {
             event: "state",
             flow: self.flows.get(usize::from(sender.flow)).cloned(),
-            path: path.cloned(),
+            path: self.subflow_path(sender.flow, sender.subflow),
             connection: Some(u64::from(sender.subflow)),
             cwnd_packets: Some(u64::from(sender.cwnd)),
             ssthresh_packets: (sender.ssthresh != INFINITE_SSTHRESH).then_some(u64::from(sender.ssthresh)),

@@ -7,6 +7,7 @@ use scenario::model::Experiment;
 use sim::{Simulation, Traced, TracedContent};
 use std::fs;
 use std::path::Path;
+use transport::path::Limit;
 use transport::tcp::SegmentKind;
 
 const TWO_PATHS: &str = r#"
@@ -138,6 +139,41 @@ fn retransmissions_in_a_capture_are_those_of_the_record() {
                 assert_eq!(captured.repeated, run.flows[0].retransmitted_packets, "{flows}");
                 assert!(captured.comments >= captured.repeated && captured.repeated > 5, "{captured:?}");
             }
+        }
+    }
+}
+
+/// Each sender begins in its handshake, a limit is another one than before, and its times are the record's.
+#[test]
+fn the_events_of_limits_have_the_times_of_the_record() {
+    for (flows, subflows) in [(FLOWS[0], 0), (FLOWS[1], 2), (FLOWS[2], 2)] {
+        let experiment = experiment(flows);
+        let mut simulation = Simulation::new(&experiment, 7).expect("a run");
+        simulation.trace();
+        simulation.run_until(simulation.end());
+        let (events, end) = (simulation.take_trace(), simulation.end());
+        let run = simulation.finish();
+        for subject in [None].into_iter().chain((0..subflows).map(Some)) {
+            let limits: Vec<(units::Instant, Limit)> = events
+                .iter()
+                .filter_map(|event| match event.what {
+                    Traced::Limit { subflow, limit, .. } if subflow == subject => Some((event.at, limit)),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(limits[0], (units::Instant::ZERO, Limit::Handshake), "{flows}");
+            let ends = limits.iter().skip(1).map(|(at, _)| *at).chain([end]);
+            let window = limits.iter().zip(ends).filter(|((_, limit), _)| *limit == Limit::Window);
+            let window: f64 = window.map(|((since, _), until)| until.since(*since).as_secs_f64()).sum();
+            let recorded = match subject {
+                None => run.flows[0].limited_s,
+                Some(subflow) => run.subflows[usize::from(subflow)].limited_s,
+            };
+            let recorded = recorded.expect("measured").window;
+            assert!(
+                recorded > 1.0 && (window - recorded).abs() < 1e-6,
+                "{subject:?}: {window} and {recorded} s, {flows}"
+            );
         }
     }
 }

@@ -11,8 +11,8 @@ mod limited;
 mod tests;
 
 pub use ack::{AckedPackets, PriorState};
-pub(crate) use limited::LimitTimer;
-pub use limited::LimitedTimes;
+pub use limited::{Limit, LimitTimes, LimitedTimes};
+pub(crate) use limited::{LimitTimer, SenderState};
 
 use crate::recovery::{CwndValidation, Pacer, RateSampler, RttEstimator, SendSnapshot, SendTotals, WindowedMin};
 use control::{CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo};

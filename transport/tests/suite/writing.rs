@@ -4,6 +4,7 @@
 use crate::tcp_connection;
 use crate::tcp_connection::{Connection, Options, new_sender, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
+use ropewalk_transport::path::Limit;
 use ropewalk_transport::tcp::sender::{Input, Output};
 use ropewalk_transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
 use std::sync::{Arc, Mutex};
@@ -62,6 +63,33 @@ fn poll_all(sender: &mut SinglePathSender, now: Instant) -> (Vec<Segment>, Insta
             Output::WaitUntil(deadline) => return (segments, deadline),
         }
     }
+}
+
+/// The window of [`RateSampleRecorder`] is 100 packets: of 150 that are written, 50 wait for the first acknowledgement.
+#[test]
+fn every_instant_has_one_limit_in_handshake_full_window_and_pause_of_the_application() {
+    let ms = |ms| Instant::ZERO + Span::from_millis(ms);
+    let mut sender = sender_with(Options::default(), Box::new(RateSampleRecorder::default()));
+    let ack = |ack| Ack { ack, receive_window: 1 << 20, tsval: 1, tsecr: 1, ..Ack::default() };
+    let write = Input::Write { segments: 150, last_is_small: false };
+    let steps = [
+        (0, Input::Connect, Limit::Handshake),
+        (0, write, Limit::Handshake),
+        (20, Input::Ack(&Ack { syn: true, ..ack(0) }), Limit::Window),
+        (40, Input::Ack(&ack(100)), Limit::Application),
+        (60, Input::Ack(&ack(150)), Limit::Application),
+        (70, write, Limit::Window),
+        (90, Input::Ack(&ack(250)), Limit::Application),
+    ];
+    for (at, input, limit) in steps {
+        sender.handle(ms(at), input);
+        poll_all(&mut sender, ms(at));
+        assert_eq!(sender.limit(), limit, "at {at} ms");
+    }
+    let times = sender.limit_times(ms(95));
+    let expected = [(Limit::Handshake, 20), (Limit::Window, 20 + 20), (Limit::Application, 30 + 5)];
+    expected.iter().for_each(|(limit, time)| assert_eq!(times.of(*limit), Span::from_millis(*time), "{limit:?}"));
+    assert_eq!(times.total(), Span::from_millis(95));
 }
 
 /// A window that was closed when everything was acknowledged is probed until an acknowledgement opens it, each time after

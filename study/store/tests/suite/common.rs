@@ -1,6 +1,6 @@
 //! Runs made up from a number, with something in every field.
 
-use record::{Cpu, DelayHistogram, Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
+use record::{Cpu, DelayHistogram, Flow, LimitTimes, Path, Run, Series, Subflow, Summary, Tunnel, Work};
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,16 @@ pub(crate) fn manifest(hash: &str, cells: usize, seeds: &[u64]) -> Manifest {
 /// CPU time that depends on `x`.
 fn cpu(name: &str, x: f64, interrupt_s: Option<f64>) -> Cpu {
     Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s }
+}
+
+fn subflow(srtt_ms: Summary, x: f64) -> Subflow {
+    let (flow, path, limited_s) = ("one".to_owned(), "lte".to_owned(), Some(limits(x / 3.0)));
+    Subflow { flow, path, srtt_ms, limited_s, ..Subflow::default() }
+}
+
+/// Times of limits that depend on `x`.
+fn limits(x: f64) -> LimitTimes {
+    LimitTimes::from_array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0].map(|time| x / time))
 }
 
 /// The run of a cell and a seed: always the same, never the same as another.
@@ -67,8 +77,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         redundant_first_packets: 11,
         declared_lost_packets: 17,
         spurious_losses: 18,
+        limited_s: completion_s.map(|_| limits(x)),
     };
-    let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { reorder_buffered_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
     Run {
@@ -84,7 +94,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         controller_failure: "the policy answered NaN".to_owned(),
         cpu: vec![cpu("machine", x, Some(x / 37.0)), cpu("traffic", x, None)],
         flows: vec![flow("one", None), flow("two", Some(x))],
-        subflows: vec![subflow; cell % 2],
+        subflows: vec![subflow(summary, x); cell % 2],
         paths: vec![path; cell % 3],
         tunnel: cell.is_multiple_of(2).then_some(tunnel),
         histograms: histograms(cell, seed),

@@ -1,10 +1,12 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (the data that the application has
-//! written), `reinjection` (data sent again on another subflow), `membership` (subflows that join and leave).
+//! written), `reinjection` (data sent again on another subflow), `membership` (subflows that join and leave), `limit` (why
+//! nothing more is sent).
 //!
 //! Behaviour: RFC 8684, and two Linux stacks where the RFC leaves a choice ([`MptcpStack`]).
 
+mod limit;
 mod membership;
 mod reinjection;
 mod scheduling;
@@ -12,7 +14,7 @@ mod send_buffer;
 mod subflow;
 
 use super::{Ack, Segment};
-use crate::path::{ControllerHandle, LimitTimer, LimitedTimes};
+use crate::path::ControllerHandle;
 use crate::send_queue::SendQueue;
 use crate::tcp;
 use control::Controller;
@@ -163,7 +165,7 @@ pub struct Sender {
     /// Right edge of the receive window, segments.
     snd_wnd_end: u64,
     send_buffer: send_buffer::SendBuffer,
-    limits: LimitTimer,
+    limits: limit::Limits,
     connect_time: Option<Instant>,
     /// Time at which the next subflow joins or leaves.
     membership_deadline: Instant,
@@ -213,7 +215,7 @@ impl Sender {
             window_probes: 0,
             snd_wnd_end: 0,
             send_buffer: send_buffer::SendBuffer::default(),
-            limits: LimitTimer::default(),
+            limits: limit::Limits::default(),
             connect_time: None,
             membership_deadline: Instant::NEVER,
             delays: Vec::new(),
@@ -271,6 +273,7 @@ impl Sender {
                 }
             }
         }
+        self.account_limits(now);
         Output::WaitUntil(self.deadline())
     }
 
@@ -283,12 +286,6 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
-    }
-
-    /// How long the receive window and the send buffer have limited the connection, until `now`.
-    #[must_use]
-    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.limits.times(now)
     }
 
     /// The subflows by their numbers: senders and states.

@@ -1,7 +1,7 @@
 //! Assignment of data by the scheduler to subflows with room.
 
 use super::Sender;
-use crate::path::SendLimit;
+use crate::path::{Limit, SendLimit};
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -11,7 +11,7 @@ impl Sender {
         self.refresh_views();
         self.reinject(now);
         self.fill_send_buffer(now);
-        let limit = self.limit();
+        let limit = self.data_limit();
         while self.views.iter().any(|view| view.has_room)
             && let Some(pick) = self.pick(now, limit)
         {
@@ -53,7 +53,7 @@ impl Sender {
     }
 
     /// The end of the data that the receive window and the send buffer allow.
-    fn limit(&self) -> u64 {
+    fn data_limit(&self) -> u64 {
         self.snd_wnd_end.min(self.send_buffer.end())
     }
 
@@ -131,7 +131,7 @@ impl Sender {
             self.retransmit_opportunistically(now);
         }
         self.set_persist_timer(now, send_limit);
-        self.limits.set(now, send_limit);
+        self.limits.buffers.set(now, send_limit.map_or(Limit::Window, Limit::from));
     }
 
     /// The application has no data: delivery-rate samples of subflows whose windows are not full are

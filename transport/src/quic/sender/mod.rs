@@ -1,8 +1,10 @@
 //! The sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `send_queue` (the data of all streams), `sent_packets` (a path's packet-number space), `path` (a path with
-//! its timers), `scheduling` (assignment of chunks to paths), `membership` (paths are opened and abandoned).
+//! its timers), `scheduling` (assignment of chunks to paths), `membership` (paths are opened and abandoned), `limit` (why
+//! nothing more is sent).
 
+mod limit;
 mod membership;
 mod path;
 mod scheduling;
@@ -10,7 +12,7 @@ mod send_queue;
 mod sent_packets;
 
 use super::{Content, Packet, PathAck, Reply, ReplyContent};
-use crate::path::{ControllerHandle, LimitTimer, LimitedTimes};
+use crate::path::{ControllerHandle, Limit};
 use control::{Controller, Decision};
 use path::Path;
 pub use path::{PathCounters, PathState};
@@ -107,6 +109,8 @@ pub struct PathStatus {
     pub latest_sample: Option<Span>,
     /// Packets in flight.
     pub in_flight: u32,
+    /// Why nothing more is sent on the path now.
+    pub limit: Limit,
     /// The counters.
     pub counters: PathCounters,
 }
@@ -126,7 +130,7 @@ pub struct Sender {
     sent_on: u32,
     /// MAX_DATA, chunks.
     max_data: u64,
-    limits: LimitTimer,
+    limits: limit::Limits,
     connect_time: Option<Instant>,
     outcomes: PacketOutcomes,
     /// Delays of the chunks acknowledged since the last drain: from their first assignment, and the part of it beyond
@@ -162,7 +166,7 @@ impl Sender {
             queue: SendQueue::default(),
             has_scheduled: true,
             sent_on: 0,
-            limits: LimitTimer::default(),
+            limits: limit::Limits::default(),
             connect_time: None,
             outcomes: PacketOutcomes::default(),
             delays: Vec::new(),
@@ -213,12 +217,6 @@ impl Sender {
         &self.counters
     }
 
-    /// How long flow control has limited the sender, until `now`.
-    #[must_use]
-    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.limits.times(now)
-    }
-
     /// The paths by their numbers.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = PathStatus> + '_ {
         self.paths.iter().map(|path| PathStatus {
@@ -227,6 +225,7 @@ impl Sender {
             smoothed_rtt: path.rtt.smoothed_rtt(),
             latest_sample: path.latest_sample,
             in_flight: path.sent.in_flight(),
+            limit: path.limits.limit(),
             counters: path.counters,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::sent_packets::{PacketOutcomes, SentPackets};
 use super::{ConnectionConfig, PathConfig};
-use crate::path::{ControllerHandle, PathSender, PriorState};
+use crate::path::{ControllerHandle, LimitTimer, PathSender, PriorState};
 use crate::quic::{PathAck, RttEstimator};
 use control::common::WindowedMax;
 use control::{CaState, Cause, LinuxRelease, PathEvent, PathInfo, Reduction};
@@ -91,6 +91,7 @@ pub(super) struct Path {
     round: u64,
     round_end: u64,
     pub counters: PathCounters,
+    pub limits: LimitTimer,
     full_packet_bytes: u32,
     chunk_bytes: u32,
     is_always_paced: bool,
@@ -117,6 +118,7 @@ impl Path {
             round: 0,
             round_end: 0,
             counters: PathCounters::default(),
+            limits: LimitTimer::default(),
             full_packet_bytes: connection.packet_bytes,
             chunk_bytes: connection.chunk_bytes,
             is_always_paced: connection.pacing,

@@ -3,7 +3,7 @@
 use super::path::Waiting;
 use super::send_queue::Assignment;
 use super::{Content, Packet, PathState, Sender};
-use crate::path::SendLimit;
+use crate::path::Limit;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -127,6 +127,7 @@ impl Sender {
                 path.sender.end_burst();
             }
         }
+        self.account_limits(now);
         self.deadline(now)
     }
 
@@ -136,7 +137,7 @@ impl Sender {
     fn account_limit(&mut self, now: Instant) {
         let has_unsent = self.queue.data.unsent() > 0;
         let is_blocked = has_unsent && self.queue.data.snd_nxt() >= self.max_data;
-        self.limits.set(now, is_blocked.then_some(SendLimit::ReceiveWindow));
+        self.limits.flow_control.set(now, if is_blocked { Limit::ReceiveWindow } else { Limit::Window });
         if self.queue.lost() == 0 && !has_unsent {
             for path in self.paths.iter_mut().filter(|path| path.is_active() && path.waiting.is_empty()) {
                 let in_flight = path.sent.in_flight();

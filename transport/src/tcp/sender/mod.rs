@@ -1,14 +1,15 @@
 //! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
-//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `small_queue` (the host's
-//! own queue), `write_queue` (the data that the application has written), `subflow` (methods for MPTCP). Behaviour:
-//! Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the controllers'
-//! frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
+//! without SACK), `undo`, `timers`, `transmit` (the next segment), `limit` (why none is sent), `tso` (super-segments),
+//! `small_queue` (the host's own queue), `write_queue` (the data that the application has written). `subflow` has methods
+//! for MPTCP. Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR,
+//! in the controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
 mod ack;
 mod fast_retransmit;
 mod handshake;
+mod limit;
 mod reno_sack;
 mod small_queue;
 mod subflow;
@@ -18,7 +19,7 @@ mod tso;
 mod undo;
 mod write_queue;
 
-use crate::path::{ControllerHandle, LimitedTimes, Outstanding, PathSender};
+use crate::path::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{Fack, Rack, Scoreboard};
 use crate::tcp::segment::INITIAL_ACE;
 use crate::tcp::{Ack, Segment};
@@ -183,6 +184,7 @@ pub struct Sender {
     timers: Timers,
     handshake: handshake::Handshake,
     transmit: transmit::Transmit,
+    limits: limit::Limits,
     small_queue: small_queue::SmallQueue,
     /// Right edge of the receive window, bytes.
     snd_wnd_edge: u64,
@@ -226,6 +228,7 @@ impl Sender {
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
             transmit: transmit::Transmit::default(),
+            limits: limit::Limits::default(),
             small_queue: small_queue::SmallQueue::default(),
             snd_wnd_edge: 0,
             snd_wnd: u64::MAX,
@@ -320,12 +323,6 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> SenderCounters {
         SenderCounters { lost: self.path.lost(), marked: self.path.marked(), ..self.counters }
-    }
-
-    /// How long the receive window and the send buffer have limited the sender, until `now`.
-    #[must_use]
-    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.transmit.limits.times(now)
     }
 
     fn on_write(&mut self, segments: u64, last_is_small: bool) {

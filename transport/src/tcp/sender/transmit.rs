@@ -2,7 +2,7 @@
 //! receive window and the pacer allow.
 
 use super::{Output, Sender};
-use crate::path::{ControllerHandle, LimitTimer, SendLimit};
+use crate::path::{ControllerHandle, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
 use units::Instant;
@@ -29,7 +29,6 @@ pub(super) struct Transmit {
     /// Whether the closed receive window must be probed.
     pub is_window_probe_due: bool,
     pub tso: super::tso::Tso,
-    pub limits: LimitTimer,
 }
 
 /// A tail-loss probe (RFC 8985 section 7).
@@ -251,9 +250,6 @@ impl Sender {
         // A full send buffer is the host's limit, not the application's lack of data.
         let cwnd_full = self.validate_cwnd(now, limit, controller);
         let limit = if cwnd_full { None } else { limit };
-        // A closed window limits only a sender with more to send.
-        let has_unsent = self.scoreboard.snd_nxt() < self.write_seq;
-        self.transmit.limits.set(now, limit.filter(|limit| *limit != SendLimit::ReceiveWindow || has_unsent));
         self.set_persist_timer(now, self.is_window_closed());
         if limit == Some(SendLimit::SendBuffer) && !self.config.tso {
             self.check_app_limited();
@@ -264,6 +260,7 @@ impl Sender {
         let send_time = self.path.pacer.next_send_time();
         let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
         let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more();
+        self.store_limit(limit, cwnd_full, send_time > now || host_queue_room_at.is_some() || local_drop);
         let send_time = if is_pacing { send_time } else { Instant::NEVER };
         self.finish_timers(now);
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
