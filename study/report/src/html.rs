@@ -23,7 +23,7 @@ use crate::number::plural;
 use crate::provenance::{Provenance, shell};
 use crate::short::short_form;
 use crate::study::Study;
-use crate::{answer, colour, defaults, diagnosis, drawing, marks, number};
+use crate::{answer, colour, defaults, drawing, marks, number};
 pub use overview::compare_html;
 use serde_json::{Value, json};
 use strings::escape_html;
@@ -205,7 +205,7 @@ fn answer(study: &Study<'_>) -> String {
 
 /// What limits the results, a sentence each; empty if nothing is known to.
 fn limits(study: &Study<'_>) -> String {
-    let sentences = marks::sentences(study).into_iter().chain(diagnosis::sentences(study));
+    let sentences = marks::sentences(study).into_iter();
     let items: String = sentences.map(|sentence| format!("<li>{}</li>\n", escape_html(&sentence))).collect();
     match items.is_empty() {
         true => items,

@@ -1,6 +1,7 @@
-//! What would mislead a reader who does not know it: flows that the receive window limited, and stacks with a scheduler that no
-//! kernel combines.
+//! What would mislead a reader who does not know it: flows that are slow for a known cause, flows that the receive window
+//! limited, and stacks with a scheduler that no kernel combines.
 
+use crate::diagnosis::{Cause, Diagnosis, diagnoses};
 use crate::grid::unique;
 use crate::number::plural;
 use crate::study::{Study, SweepCell};
@@ -17,11 +18,15 @@ const KERNELS: [(&str, &[&str]); 2] =
 
 /// The sentences of a study.
 pub(crate) fn sentences(study: &Study<'_>) -> Vec<String> {
-    receive_windows(study).into_iter().chain(pairs(study)).collect()
+    let diagnoses = diagnoses(study);
+    let is_diagnosed = |flow: &str| diagnoses.iter().any(|it| it.cause == Cause::ReceiveWindow && it.flow == flow);
+    let marks = receive_windows(study, is_diagnosed).into_iter().chain(pairs(study));
+    marks.chain(diagnoses.iter().map(Diagnosis::sentence)).collect()
 }
 
-/// One sentence on the flows and cells that the receive window limited for most of the time.
-fn receive_windows(study: &Study<'_>) -> Option<String> {
+/// One sentence on the flows and cells that the receive window limited for most of the time, but for those whose diagnosis
+/// says so.
+fn receive_windows(study: &Study<'_>, is_diagnosed: impl Fn(&str) -> bool) -> Option<String> {
     let cells = study.cells();
     let limited = |cell: &SweepCell<'_>| -> Vec<String> {
         let share = |run: &Run, flow: &Flow| flow.receive_window_limited_s / run.duration_s;
@@ -30,7 +35,7 @@ fn receive_windows(study: &Study<'_>) -> Option<String> {
             shares.sum::<f64>() / cell.runs.len() as f64
         };
         let flows = cell.runs[0].flows.iter().enumerate().filter(|(index, _)| of_flow(*index) >= MIN_LIMITED);
-        flows.map(|(_, flow)| flow.name.clone()).collect()
+        flows.map(|(_, flow)| flow.name.clone()).filter(|name| !is_diagnosed(name)).collect()
     };
     let of_cells: Vec<Vec<String>> = cells.iter().map(limited).collect();
     let count = of_cells.iter().filter(|flows| !flows.is_empty()).count();

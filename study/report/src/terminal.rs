@@ -2,7 +2,6 @@
 
 use crate::answer;
 use crate::caption::{caption, corner, footer};
-use crate::diagnosis;
 use crate::figure;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
@@ -61,7 +60,7 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
         summary_tables(study, MAX_ROWS).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out += &disturbance_notes(study, width, color);
-    for sentence in marks::sentences(study).into_iter().chain(diagnosis::sentences(study)) {
+    for sentence in marks::sentences(study) {
         out += &("\n".to_owned() + &paragraph(&sentence, width, Style::Plain, color));
     }
     out += later;

@@ -45,11 +45,7 @@ impl SinglePathSender {
     /// Returns the next segment, or the deadline of the next poll if there is nothing to send now.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output {
-        let output = self.sender.poll(now, &mut self.controller);
-        if let Output::WaitUntil(_) = output {
-            self.sender.account_limit(now);
-        }
-        output
+        self.sender.poll(now, &mut self.controller)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Sender, Subflow, SubflowState};
 use crate::path::{Limit, LimitTimer, LimitTimes, LimitedTimes};
-use schedule::Fill;
+use schedule::{Fill, PathView};
 use units::Instant;
 
 /// The limits of a connection.
@@ -23,17 +23,17 @@ impl Sender {
         let withheld = self.withheld();
         let has_regular = self.subflows.iter().any(|subflow| subflow.is_active() && !subflow.config.backup);
         let fill = self.fill;
-        let limit_of = |subflow: &mut Subflow| {
+        let limit_of = |(subflow, view): (&mut Subflow, &PathView)| {
             let withheld = match withheld {
                 Limit::Application => Limit::Application,
                 _ if subflow.config.backup && has_regular => Limit::Scheduler,
-                Limit::Scheduler if fill == Fill::SendBuffer && !subflow.sender.has_memory() => Limit::SendBuffer,
+                Limit::Scheduler if fill == Fill::SendBuffer && !view.has_room => Limit::SendBuffer,
                 withheld => withheld,
             };
             let (is_up, is_suspended) = (subflow.state == SubflowState::Up, subflow.failed);
             subflow.sender.account_subflow_limit(now, is_up, withheld, is_suspended)
         };
-        let limit = self.subflows.iter_mut().map(limit_of).min();
+        let limit = self.subflows.iter_mut().zip(&self.views).map(limit_of).min();
         self.limits.connection.set(now, limit.unwrap_or_default());
     }
 

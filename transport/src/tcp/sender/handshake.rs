@@ -97,7 +97,10 @@ impl Sender {
     pub(super) fn poll_unestablished(&mut self, now: Instant) -> Output {
         match self.poll_handshake(now) {
             Some(segment) => Output::Transmit(segment),
-            None => Output::WaitUntil(self.deadline().min(self.syn_deadline())),
+            None => {
+                self.account_handshake(now);
+                Output::WaitUntil(self.deadline().min(self.syn_deadline()))
+            }
         }
     }
 

@@ -14,33 +14,33 @@ pub(super) struct Limits {
 }
 
 impl Sender {
-    /// Stores what decides the limit, once nothing more can be sent. `is_paced` if pacer or host queue make data wait.
-    pub(super) fn store_limit(&mut self, limit: Option<SendLimit>, is_cwnd_full: bool, is_paced: bool) {
-        self.limits.state = SenderState {
-            withheld: self.withheld(limit),
-            is_cwnd_full,
-            is_recovering: self.path.ca_state >= CaState::Recovery,
-            is_paced,
-        };
+    /// Called when nothing more can be sent: records the limit from now on. `is_paced` if pacer or host queue make data wait.
+    #[inline]
+    pub(super) fn account_limit(&mut self, now: Instant, limit: Option<SendLimit>, is_cwnd_full: bool, is_paced: bool) {
+        let is_recovering = self.path.ca_state >= CaState::Recovery;
+        self.limits.state = SenderState { withheld: self.withheld(limit), is_cwnd_full, is_recovering, is_paced };
+        self.limits.timer.set(now, self.limits.state.limit());
     }
 
     /// Why there is nothing to send, if there is nothing. A closed window limits only a sender with more to send.
+    #[inline]
     fn withheld(&self, limit: Option<SendLimit>) -> Option<Limit> {
+        if self.scoreboard.snd_nxt() < self.write_seq {
+            return limit
+                .filter(|limit| matches!(limit, SendLimit::ReceiveWindow | SendLimit::SendBuffer))
+                .map(Limit::from);
+        }
         let counts = self.scoreboard.counts();
-        let has_unsent = self.scoreboard.snd_nxt() < self.write_seq;
         match limit {
-            Some(SendLimit::ReceiveWindow) if has_unsent => Some(Limit::ReceiveWindow),
             Some(SendLimit::SendBuffer) => Some(Limit::SendBuffer),
-            _ => (!has_unsent && counts.lost_out <= counts.retrans_out).then_some(Limit::Application),
+            _ => (counts.lost_out <= counts.retrans_out).then_some(Limit::Application),
         }
     }
 
-    /// Records the limit from now on; before the connection is opened there is none.
-    #[inline]
-    pub(in crate::tcp) fn account_limit(&mut self, now: Instant) {
+    /// Records the handshake as the limit, once it has begun.
+    pub(super) fn account_handshake(&mut self, now: Instant) {
         if self.handshake != Handshake::Closed {
-            let limit = if self.is_established() { self.limits.state.limit() } else { Limit::Handshake };
-            self.limits.timer.set(now, limit);
+            self.limits.timer.set(now, Limit::Handshake);
         }
     }
 

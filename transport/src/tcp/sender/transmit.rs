@@ -260,7 +260,7 @@ impl Sender {
         let send_time = self.path.pacer.next_send_time();
         let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
         let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more();
-        self.store_limit(limit, cwnd_full, send_time > now || host_queue_room_at.is_some() || local_drop);
+        self.account_limit(now, limit, cwnd_full, send_time > now || host_queue_room_at.is_some() || local_drop);
         let send_time = if is_pacing { send_time } else { Instant::NEVER };
         self.finish_timers(now);
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
