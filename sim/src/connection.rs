@@ -30,8 +30,8 @@ pub(crate) struct SenderStatus {
     pub srtt: Span,
     /// Packets.
     pub in_flight: u32,
-    /// The congestion state; none for QUIC.
-    pub ca_state: Option<CaState>,
+    /// The congestion state.
+    pub ca_state: CaState,
     /// Why nothing more is sent now.
     pub limit: Limit,
     /// QUIC: packets declared lost.
@@ -47,7 +47,7 @@ impl SenderStatus {
             decision: sender.decision(),
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),
-            ca_state: Some(sender.ca_state()),
+            ca_state: sender.ca_state(),
             limit: sender.limit(),
             declared_lost: 0,
             spurious_losses: 0,

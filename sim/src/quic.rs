@@ -64,7 +64,7 @@ fn status(path: &PathStatus) -> SenderStatus {
         // Before the first sample it is a guess.
         srtt: if path.state == PathState::Up { path.smoothed_rtt } else { Span::ZERO },
         in_flight: path.in_flight,
-        ca_state: None,
+        ca_state: path.ca_state,
         limit: path.limit,
         declared_lost: counters.lost,
         spurious_losses: counters.spurious_losses,

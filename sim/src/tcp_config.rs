@@ -126,7 +126,8 @@ impl TcpConfig {
             Some(MultipathTransport::Quic(_)) | None => 0,
         };
         let [ip, tcp] = [self.ip_header, self.header_bytes];
-        HeaderSizes { ip, tcp, data_option, max_receive_buffer: self.receiver.buffer[1] }
+        let payload = self.mss();
+        HeaderSizes { ip, tcp, data_option, payload, max_receive_buffer: self.receiver.buffer[1] }
     }
 
     /// Makes both ends of connection `number`, from 0.

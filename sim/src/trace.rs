@@ -2,7 +2,7 @@
 //!
 //! A run without a trace pays one comparison per packet.
 
-use crate::connection::SubflowStatus;
+use crate::connection::{Connection, SubflowStatus};
 use crate::packet::{Body, Direction, Packet};
 use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
@@ -38,6 +38,13 @@ pub enum Traced {
     },
     /// The state of a sender, after each acknowledgement and timeout.
     Sender(TracedSender),
+    /// The sender of a QUIC connection declares a packet lost.
+    DeclaredLost {
+        /// The number of the flow in the experiment.
+        flow: u16,
+        /// The packet.
+        packet: quic::DeclaredLost,
+    },
     /// Why a flow, or a subflow, sends nothing more now, after each input of its sender.
     Limit {
         /// The number of the flow in the experiment.
@@ -100,7 +107,7 @@ pub enum TracedContent {
     Stray,
 }
 
-/// The sizes of a TCP flow's headers, and the largest window that its receiver announces.
+/// The sizes of a TCP flow's headers and payload, and the largest window that its receiver announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderSizes {
     /// IP header, bytes.
@@ -109,6 +116,8 @@ pub struct HeaderSizes {
     pub tcp: u32,
     /// MPTCP's option on a data packet, bytes.
     pub data_option: u32,
+    /// Payload of a full data packet, bytes.
+    pub payload: u32,
     /// The greatest receive buffer, bytes.
     pub max_receive_buffer: u64,
 }
@@ -130,8 +139,8 @@ pub struct TracedSender {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// The congestion state; none for QUIC.
-    pub ca_state: Option<CaState>,
+    /// The congestion state.
+    pub ca_state: CaState,
     /// Packets marked lost so far.
     pub lost: u64,
     /// Retransmission timeouts so far.
@@ -158,6 +167,15 @@ impl TracedPacket {
         let &Packet { flow, connection, direction, .. } = packet;
         Self { flow, connection, path, direction, bytes, ecn, content }
     }
+}
+
+/// The packets that a flow's sender, if it is QUIC's, has declared lost at its latest input.
+pub(crate) fn declared_lost(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = Traced> + '_ {
+    let packets = match &tcp.connection {
+        Connection::Quic(quic) => quic.sender.declared_lost(),
+        Connection::Single(_) | Connection::Multi(_) => &[],
+    };
+    packets.iter().map(move |packet| Traced::DeclaredLost { flow, packet: *packet })
 }
 
 /// The limits of a flow and of its subflows.

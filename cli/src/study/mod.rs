@@ -285,7 +285,7 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write the packets of the hosts of one side, as pcapng for Wireshark and tcpdump
-    #[arg(long, value_name = "FILE", required_unless_present = "events")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["events", "qlog"])]
     pub(crate) pcap: Option<PathBuf>,
     /// The side whose packets --pcap writes
     #[arg(long, value_enum, default_value_t = SideChoice::Near)]
@@ -296,6 +296,9 @@ pub(crate) struct Trace {
     /// Write each packet sent, delivered or lost and each change of a sender's state, as Parquet
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
+    /// Write packets and recovery of QUIC flows, and the recovery of TCP flows, as qlog
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
 }
 
 /// A side of the network.

@@ -21,6 +21,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         },
         has_payload: arguments.payload,
         events: arguments.events.as_deref(),
+        qlog: arguments.qlog.as_deref(),
     };
     let run = trace::trace(&cell.experiment, seed, &outputs).map_err(failure)?;
     let stored = stored.iter().find(|stored| is_of(stored, cell, seed));
@@ -117,7 +118,7 @@ fn summary(arguments: &Trace, cell: &Cell, seed: u64, run: &Run, stored: Option<
     let parameters: Vec<String> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let same = stored.is_some_and(|stored| stored.digest == run.digest);
     let same = if same { ", the run of the folder" } else { "" };
-    let files = [("packets", &arguments.pcap), ("events", &arguments.events)];
+    let files = [("packets", &arguments.pcap), ("events", &arguments.events), ("qlog", &arguments.qlog)];
     let files = files.iter().filter_map(|(what, file)| Some(format!("{what:8} {}\n", file.as_ref()?.display())));
     let cell = if parameters.is_empty() { String::new() } else { format!("cell     {}\n", parameters.join(", ")) };
     format!("{cell}seed     {seed}\n{}digest   {}{same}\n", files.collect::<String>(), run.digest)

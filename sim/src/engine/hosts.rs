@@ -244,6 +244,7 @@ impl Engine {
                     let deadline =
                         if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     if self.network.trace.is_some() {
+                        trace::declared_lost(flow, tcp).for_each(|lost| self.network.push_trace(lost));
                         trace::senders(flow, tcp).for_each(|state| self.network.push_trace(Traced::Sender(state)));
                         trace::limits(flow, tcp).for_each(|limit| self.network.push_trace(limit));
                     }

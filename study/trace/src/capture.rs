@@ -66,7 +66,7 @@ impl Capture {
             let (packet, is_sent) = match what {
                 Traced::Sent(packet) => (packet, true),
                 Traced::Delivered(packet) => (packet, false),
-                Traced::Lost { .. } | Traced::Sender(_) | Traced::Limit { .. } => continue,
+                _ => continue,
             };
             if is_sent {
                 self.encoder.on_sent(packet);

@@ -1,6 +1,7 @@
 //! The events of a run as rows of a table.
 
-use scenario::model::{Experiment, FlowKind};
+use control::CaState;
+use scenario::model::{Experiment, Flow, FlowKind};
 use sim::{Direction, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
 use std::collections::BTreeMap;
 use store::EventRow;
@@ -24,17 +25,10 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new(experiment: &Experiment) -> Self {
-        let path = |index: usize| experiment.paths[index].name.clone();
-        let subflows = experiment.flows.iter().map(|flow| match &flow.kind {
-            FlowKind::Tcp { multipath: Some(multipath), .. } => {
-                multipath.subflows.iter().map(|subflow| path(subflow.path)).collect()
-            }
-            _ => Vec::new(),
-        });
         Self {
             flows: experiment.flows.iter().map(|flow| flow.name.clone()).collect(),
-            subflows: subflows.collect(),
-            paths: (0..experiment.paths.len()).map(path).collect(),
+            subflows: subflow_paths(experiment),
+            paths: experiment.paths.iter().map(|path| path.name.clone()).collect(),
             links: experiment.links.iter().map(|link| link.name.clone()).collect(),
             senders: BTreeMap::new(),
             limits: BTreeMap::new(),
@@ -52,6 +46,7 @@ impl Events {
             Traced::Delivered(packet) => self.packet("delivered", packet),
             Traced::Lost { packet, link } => EventRow { link: self.link(*link), ..self.packet("lost", packet) },
             Traced::Sender(sender) => self.sender(sender)?,
+            Traced::DeclaredLost { .. } => return None,
             Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,
         };
         Some(EventRow { time_s: at.as_secs_f64(), ..row })
@@ -123,17 +118,33 @@ impl Events {
             pacing_mbps: sender.pacing_rate.map(units::Rate::as_mbps),
             in_flight_packets: Some(u64::from(sender.in_flight)),
             srtt_ms: (sender.srtt > Span::ZERO).then(|| sender.srtt.as_millis_f64()),
-            congestion_state: sender.ca_state.map(|state| match state {
-                control::CaState::Open => "open",
-                control::CaState::Disorder => "disorder",
-                control::CaState::Cwr => "cwr",
-                control::CaState::Recovery => "recovery",
-                control::CaState::Loss => "loss",
-            }),
+            congestion_state: Some(state_name(sender.ca_state)),
             lost_packets: Some(sender.lost),
             timeouts: Some(sender.timeouts),
             ..EventRow::default()
         })
+    }
+}
+
+/// The paths of each flow's subflows.
+pub(crate) fn subflow_paths(experiment: &Experiment) -> Vec<Vec<String>> {
+    let paths = |flow: &Flow| match &flow.kind {
+        FlowKind::Tcp { multipath: Some(multipath), .. } => {
+            multipath.subflows.iter().map(|subflow| experiment.paths[subflow.path].name.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    experiment.flows.iter().map(paths).collect()
+}
+
+/// The name of a congestion state.
+pub(crate) fn state_name(state: CaState) -> &'static str {
+    match state {
+        CaState::Open => "open",
+        CaState::Disorder => "disorder",
+        CaState::Cwr => "cwr",
+        CaState::Recovery => "recovery",
+        CaState::Loss => "loss",
     }
 }
 

@@ -1,7 +1,7 @@
-//! Traces of a simulated run: its packets as pcapng, its events as a table.
+//! Traces of a simulated run: its packets as pcapng, its events as a table, and qlog.
 //!
 //! A run is deterministic, so a run of a study can be repeated with all of its packets in view. [`trace`] does so: its
-//! record has the same digest as the run without a trace. Both files are written while the run goes on, so that memory does
+//! record has the same digest as the run without a trace. The files are written while the run goes on, so that memory does
 //! not grow with its length.
 
 mod capture;
@@ -10,6 +10,7 @@ mod compare;
 mod events;
 mod headers;
 mod options;
+mod qlog;
 mod streams;
 
 pub use capture::Side;
@@ -17,6 +18,7 @@ pub use compare::compare;
 
 use capture::Capture;
 use events::Events;
+use qlog::Qlog;
 use record::Run;
 use scenario::model::Experiment;
 use sim::Simulation;
@@ -39,6 +41,8 @@ pub struct Outputs<'a> {
     pub has_payload: bool,
     /// The table of events, as Parquet.
     pub events: Option<&'a Path>,
+    /// Packets and recovery of QUIC flows, recovery of the others, as qlog.
+    pub qlog: Option<&'a Path>,
 }
 
 /// The reason why there is no trace.
@@ -48,7 +52,7 @@ pub enum Error {
     Simulation(sim::Error),
     /// A file cannot be written.
     Store(store::Error),
-    /// The capture cannot be written.
+    /// The capture or the qlog cannot be written.
     Capture(String),
 }
 
@@ -80,6 +84,13 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         }
         None => None,
     };
+    let mut qlog = match outputs.qlog {
+        Some(path) => {
+            let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+            Some((path, Qlog::new(file, experiment, &simulation).map_err(|error| failed(path, error))?))
+        }
+        None => None,
+    };
     let (mut events, mut failure) = (Events::new(experiment), None);
     let mut is_over = false;
     let mut groups = std::iter::from_fn(|| {
@@ -92,6 +103,11 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         let trace = simulation.take_trace();
         if let Some((path, capture)) = &mut capture
             && let Err(error) = capture.write(&trace)
+        {
+            failure = Some(failed(path, error));
+        }
+        if let Some((path, qlog)) = &mut qlog
+            && let Err(error) = qlog.write(&trace)
         {
             failure = Some(failed(path, error));
         }

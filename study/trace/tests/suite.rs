@@ -131,7 +131,7 @@ fn retransmissions_in_a_capture_are_those_of_the_record() {
     for flows in &FLOWS[..2] {
         for side in [Side::Near, Side::Far] {
             let path = folder.path().join("capture.pcapng");
-            let outputs = Outputs { pcap: Some(&path), side, has_payload: true, events: None };
+            let outputs = Outputs { pcap: Some(&path), side, has_payload: true, ..Outputs::default() };
             let run = trace(&experiment(flows), 7, &outputs).expect("a trace");
             let captured = read(&path);
             assert!(captured.packets > 5000, "{captured:?}");

@@ -40,7 +40,8 @@ pub use packet::{Content, Packet, PathAck, Reply, ReplyContent, STREAM_PACKET_OV
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters};
 pub use rtt::RttEstimator;
 pub use sender::{
-    ConnectionConfig, ConnectionCounters, Input, Output, PathConfig, PathCounters, PathState, PathStatus, Sender,
+    ConnectionConfig, ConnectionCounters, DeclaredLost, Input, Output, PathConfig, PathCounters, PathState, PathStatus,
+    Sender,
 };
 
 use units::Span;

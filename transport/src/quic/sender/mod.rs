@@ -13,7 +13,7 @@ mod sent_packets;
 
 use super::{Content, Packet, PathAck, Reply, ReplyContent};
 use crate::path::{ControllerHandle, Limit};
-use control::{Controller, Decision};
+use control::{CaState, Controller, Decision};
 use path::Path;
 pub use path::{PathCounters, PathState};
 use schedule::{PathView, Scheduler};
@@ -109,10 +109,24 @@ pub struct PathStatus {
     pub latest_sample: Option<Span>,
     /// Packets in flight.
     pub in_flight: u32,
+    /// The congestion state.
+    pub ca_state: CaState,
     /// Why nothing more is sent on the path now.
     pub limit: Limit,
     /// The counters.
     pub counters: PathCounters,
+}
+
+/// A packet that the sender has declared lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeclaredLost {
+    /// Path ID of its packet-number space.
+    pub path: u16,
+    /// Its number.
+    pub number: u64,
+    /// Whether it was sent long enough before an acknowledged packet (RFC 9002, section 6.1.2), and not far enough before it
+    /// in packets (section 6.1.1).
+    pub by_time: bool,
 }
 
 /// The sender of a connection.
@@ -133,6 +147,8 @@ pub struct Sender {
     limits: limit::Limits,
     connect_time: Option<Instant>,
     outcomes: PacketOutcomes,
+    /// Packets declared lost since the latest input.
+    declared_lost: Vec<DeclaredLost>,
     /// Delays of the chunks acknowledged since the last drain: from their first assignment, and the part of it beyond
     /// the maximum smoothed RTT.
     delays: Vec<(Span, Span)>,
@@ -169,6 +185,7 @@ impl Sender {
             limits: limit::Limits::default(),
             connect_time: None,
             outcomes: PacketOutcomes::default(),
+            declared_lost: Vec::new(),
             delays: Vec::new(),
             counters: ConnectionCounters::default(),
         }
@@ -187,6 +204,7 @@ impl Sender {
 
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.declared_lost.clear();
         match input {
             Input::Connect => self.connect(now),
             Input::Reply(reply) => self.on_reply(now, reply),
@@ -217,6 +235,12 @@ impl Sender {
         &self.counters
     }
 
+    /// The packets declared lost by the latest input.
+    #[must_use]
+    pub fn declared_lost(&self) -> &[DeclaredLost] {
+        &self.declared_lost
+    }
+
     /// The paths by their numbers.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = PathStatus> + '_ {
         self.paths.iter().map(|path| PathStatus {
@@ -225,6 +249,7 @@ impl Sender {
             smoothed_rtt: path.rtt.smoothed_rtt(),
             latest_sample: path.latest_sample,
             in_flight: path.sent.in_flight(),
+            ca_state: path.sender.ca_state(),
             limit: path.limits.limit(),
             counters: path.counters,
         })
@@ -259,12 +284,14 @@ impl Sender {
         let is_handled = path.state == PathState::Up && path.on_ack(now, ack, &mut self.outcomes, &mut self.controller);
         if is_handled {
             self.max_data = self.max_data.max(ack.max_data);
-            self.apply_outcomes(now);
+            self.apply_outcomes(now, usize::from(ack.path));
         }
     }
 
-    /// Applies the outcomes of packets to the data.
-    fn apply_outcomes(&mut self, now: Instant) {
+    /// Applies the outcomes of a path's packets to the data.
+    fn apply_outcomes(&mut self, now: Instant, index: usize) {
+        let lost = self.outcomes.lost_numbers.drain(..);
+        self.declared_lost.extend(lost.map(|(number, by_time)| DeclaredLost { path: index as u16, number, by_time }));
         let up = self.paths.iter().filter(|path| path.state == PathState::Up);
         let max_srtt = up.map(|path| path.rtt.smoothed_rtt()).max().unwrap_or(Span::ZERO);
         for chunk in self.outcomes.acked_chunks.drain(..) {
@@ -281,7 +308,7 @@ impl Sender {
         for index in 0..self.paths.len() {
             if self.paths[index].deadline() <= now && self.paths[index].state == PathState::Up {
                 let is_probe_timeout = self.paths[index].on_timeout(now, &mut self.outcomes, &mut self.controller);
-                self.apply_outcomes(now);
+                self.apply_outcomes(now, index);
                 if is_probe_timeout {
                     self.on_probe_timeout(index);
                 }

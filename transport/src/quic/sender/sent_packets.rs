@@ -35,6 +35,8 @@ pub(super) struct PacketOutcomes {
     pub acked_chunks: Vec<u64>,
     /// Chunks of newly lost packets that had not been given up.
     pub lost_chunks: Vec<u64>,
+    /// Numbers of newly lost packets, and whether the time threshold was the reason.
+    pub lost_numbers: Vec<(u64, bool)>,
     /// Newly acknowledged packets that were in flight.
     pub acked_packets: u32,
     /// Packets newly lost.
@@ -53,11 +55,15 @@ pub(super) struct PacketOutcomes {
 
 impl PacketOutcomes {
     fn clear(&mut self) {
-        let (mut acked_chunks, mut lost_chunks) =
-            (std::mem::take(&mut self.acked_chunks), std::mem::take(&mut self.lost_chunks));
+        let (mut acked_chunks, mut lost_chunks, mut lost_numbers) = (
+            std::mem::take(&mut self.acked_chunks),
+            std::mem::take(&mut self.lost_chunks),
+            std::mem::take(&mut self.lost_numbers),
+        );
         acked_chunks.clear();
         lost_chunks.clear();
-        *self = Self { acked_chunks, lost_chunks, ..Self::default() };
+        lost_numbers.clear();
+        *self = Self { acked_chunks, lost_chunks, lost_numbers, ..Self::default() };
     }
 }
 
@@ -262,6 +268,7 @@ impl SentPackets {
             self.period.on_lost(number);
             self.in_flight -= 1;
             outcomes.lost_packets += 1;
+            outcomes.lost_numbers.push((number, number + self.thresholds.packets() > largest));
             outcomes.lost_chunks.extend(packet.chunk.filter(|_| !packet.is_given_up));
             outcomes.largest_lost = Some(number);
             outcomes.acked.newest_lost = Some(packet.snapshot);

@@ -1,0 +1,137 @@
+//! A qlog has the fields and types of draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events, and the counts of
+//! the record.
+
+use ropewalk_trace::{Outputs, trace};
+use scenario::Overrides;
+use serde_json::Value;
+use std::path::Path;
+
+const TWO_PATHS: &str = r#"
+name = "logged"
+duration = "4s"
+[[path]]
+name = "wifi"
+rate = "20mbit"
+delay = "10ms"
+loss = "0.5%"
+[[path]]
+name = "lte"
+rate = "10mbit"
+delay = "30ms"
+queue = { limit = "30p" }
+[[flow]]
+name = "f"
+"#;
+
+/// Members of the draft's definitions with their CDDL types; `?` marks optional ones. The draft has more of them.
+const DEFINITIONS: [(&str, &[(&str, &str)]); 9] = [
+    ("event", &[("time", "float64"), ("name", "text"), ("data", "map"), ("?tuple", "text"), ("?group_id", "text")]),
+    ("quic:packet_sent", &[("header", "map"), ("?frames", "list"), ("?raw", "map"), ("?trigger", "text")]),
+    ("quic:packet_received", &[("header", "map"), ("?frames", "list"), ("?raw", "map")]),
+    ("quic:packet_lost", &[("?header", "map"), ("?trigger", "text")]),
+    ("header", &[("packet_type", "text"), ("?packet_number", "uint64")]),
+    (
+        "quic:recovery_metrics_updated",
+        &[
+            ("?smoothed_rtt", "float64"),
+            ("?congestion_window", "uint64"),
+            ("?bytes_in_flight", "uint64"),
+            ("?packets_in_flight", "uint64"),
+            ("?ssthresh", "uint64"),
+            ("?pacing_rate", "uint64"),
+        ],
+    ),
+    ("quic:congestion_state_updated", &[("?old", "text"), ("new", "text"), ("?trigger", "text")]),
+    (
+        "stream",
+        &[("frame_type", "text"), ("stream_id", "uint64"), ("?offset", "uint64"), ("?fin", "bool"), ("?raw", "map")],
+    ),
+    ("ack", &[("frame_type", "text"), ("?ack_delay", "float64"), ("?acked_ranges", "list")]),
+];
+
+/// Checks that a map has the members of a definition, and no others.
+fn check(definition: &str, value: &Value) {
+    let Some((_, members)) = DEFINITIONS.iter().find(|(name, _)| *name == definition) else { return };
+    let map = value.as_object().expect("a map");
+    for (name, kind) in *members {
+        let member = map.get(name.trim_start_matches('?'));
+        let has_kind = |value: &Value| match *kind {
+            "float64" => value.is_number(),
+            "uint64" => value.is_u64(),
+            "text" => value.is_string(),
+            "bool" => value.is_boolean(),
+            "list" => value.is_array(),
+            _ => value.is_object(),
+        };
+        assert!(member.map_or(name.starts_with('?'), has_kind), "{definition}.{name} is a {kind}: {value}");
+    }
+    let is_known = |name: &String| members.iter().any(|(known, _)| known.trim_start_matches('?') == name);
+    assert!(map.keys().all(is_known), "{definition}: {value}");
+}
+
+/// The events of a run of a flow with these keys, checked, and its record.
+fn log(keys: &str) -> (Vec<Value>, record::Run) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.sqlog");
+    let text = format!("{TWO_PATHS}{keys}");
+    let scenario = scenario::parse("test", &text, Path::new(""), &Overrides::default()).expect("a scenario");
+    let outputs = Outputs { qlog: Some(&path), ..Outputs::default() };
+    let run = trace(&scenario.cells[0].experiment, 7, &outputs).expect("a trace");
+    let text = std::fs::read_to_string(&path).expect("a log");
+    let records: Vec<Value> = text
+        .split_terminator('\n')
+        .map(|record| serde_json::from_str(record.strip_prefix('\u{1e}').expect("RFC 7464")).expect("JSON"))
+        .collect();
+    let (head, events) = records.split_first().expect("a head");
+    assert_eq!(head["file_schema"], "urn:ietf:params:qlog:file:sequential");
+    assert_eq!(head["serialization_format"], "application/qlog+json-seq");
+    assert_eq!(head["trace"]["event_schemas"][0], "urn:ietf:params:qlog:events:quic-12");
+    assert_eq!(head["trace"]["common_fields"]["reference_time"]["epoch"], "unknown", "as a monotonic clock must");
+    for event in events {
+        check("event", event);
+        check(event["name"].as_str().expect("text"), &event["data"]);
+        if !event["data"]["header"].is_null() {
+            check("header", &event["data"]["header"]);
+        }
+        for frame in event["data"]["frames"].as_array().into_iter().flatten() {
+            check(frame["frame_type"].as_str().expect("text"), frame);
+        }
+        assert_eq!(event["group_id"], "f");
+    }
+    assert!(events.is_sorted_by_key(|event| event["time"].as_f64().map(f64::to_bits)), "in order of time");
+    (events.to_vec(), run)
+}
+
+fn count(events: &[Value], name: &str, is_counted: impl Fn(&Value) -> bool) -> u64 {
+    events.iter().filter(|event| event["name"] == name && is_counted(event)).count() as u64
+}
+
+#[test]
+fn a_quic_flow_has_the_packets_and_losses_of_its_record() {
+    let (events, run) = log("kind = \"mpquic\"\n");
+    let is_stream = |event: &Value| event["data"]["frames"][0]["frame_type"] == "stream";
+    assert_eq!(count(&events, "quic:packet_sent", is_stream), run.flows[0].sent_packets);
+    assert_eq!(count(&events, "quic:packet_sent", |event| event["data"]["header"]["packet_type"] == "initial"), 1);
+    for subflow in &run.subflows {
+        let is_on = |event: &Value| event["tuple"] == subflow.path.as_str();
+        assert_eq!(count(&events, "quic:packet_lost", is_on), subflow.declared_lost_packets, "{}", subflow.path);
+        assert!(subflow.declared_lost_packets > 10, "{}", subflow.path);
+        let is_recovery = |event: &Value| is_on(event) && event["data"]["new"] == "recovery";
+        let recoveries = count(&events, "quic:congestion_state_updated", is_recovery);
+        assert!(recoveries > 2 && recoveries <= subflow.recoveries, "{recoveries} of {}", subflow.recoveries);
+    }
+}
+
+#[test]
+fn tcp_and_mptcp_flows_have_their_recovery() {
+    for (keys, has_tuple) in [("path = \"lte\"\n", false), ("kind = \"mptcp\"\n", true)] {
+        let (events, _) = log(keys);
+        assert!(events.iter().all(|event| event["tuple"].is_string() == has_tuple), "{keys}");
+        let states: Vec<&Value> =
+            events.iter().filter(|event| event["name"] == "quic:congestion_state_updated").collect();
+        assert_eq!(states[0]["data"]["new"], "slow_start", "{keys}");
+        assert!(count(&events, "quic:congestion_state_updated", |event| event["data"]["new"] == "recovery") > 1);
+        assert!(count(&events, "quic:recovery_metrics_updated", |_| true) > 1000, "{keys}");
+        assert_eq!(count(&events, "quic:packet_sent", |_| true), 0, "TCP has no QUIC packets");
+    }
+}
