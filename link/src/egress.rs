@@ -19,7 +19,7 @@ pub(super) struct Egress<P> {
     pub(super) rng: RngStream,
     pub(super) counters: LinkCounters,
     /// Packets dropped or lost that the driver has not yet taken.
-    pub(super) discarded: Vec<P>,
+    pub(super) discarded: Vec<(P, Verdict)>,
 }
 
 impl<P: Packet> Egress<P> {
@@ -140,14 +140,14 @@ impl<P: Packet> Egress<P> {
     #[cold]
     pub(super) fn discard_dropped(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;
-        self.discarded.push(packet);
+        self.discarded.push((packet, Verdict::Dropped));
         Verdict::Dropped
     }
 
     /// Discards a packet that is lost on the wire, or because the link is down.
     pub(super) fn discard_lost(&mut self, packet: P) -> Verdict {
         self.counters.lost += 1;
-        self.discarded.push(packet);
+        self.discarded.push((packet, Verdict::Lost));
         Verdict::Lost
     }
 
@@ -165,7 +165,7 @@ impl<P: Packet> Egress<P> {
         self.counters.busy_ns -= self.transmitter.remaining_busy_time(now, waiting).0;
         for packet in self.wire.clear() {
             self.counters.lost += 1;
-            self.discarded.push(packet);
+            self.discarded.push((packet, Verdict::Lost));
         }
         self.transmitter.cancel_after(now);
     }

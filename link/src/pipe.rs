@@ -213,9 +213,9 @@ impl<P: Packet> Pipe<P> {
         !self.egress.discarded.is_empty()
     }
 
-    /// A packet that was dropped or lost and has not been taken yet. Every method with a `now` may discard packets.
+    /// A packet that was [dropped](Verdict::Dropped) or [lost](Verdict::Lost) and has not been taken yet. Every method with a `now` may discard packets.
     #[inline]
-    pub fn take_discarded(&mut self) -> Option<P> {
+    pub fn take_discarded(&mut self) -> Option<(P, Verdict)> {
         self.egress.discarded.pop()
     }
 

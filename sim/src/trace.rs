@@ -28,13 +28,23 @@ pub enum Traced {
     Sent(TracedPacket),
     /// A packet reaches its host.
     Delivered(TracedPacket),
-    /// The network discards a packet: its queue is full or drops early, a link loses it, or its checksum is wrong. `link` is
-    /// the link by its number in the experiment and the direction; none if the receiving host discards it.
+    /// The network discards a packet. `link` is the link by its number in the experiment and the direction; none if the
+    /// receiving host discards it.
     Lost {
         /// The packet.
         packet: TracedPacket,
         /// The link and the direction, or none.
         link: Option<(usize, Direction)>,
+        /// The cause.
+        cause: LossCause,
+    },
+    /// The queue of a link has another length than at its last such event. The links of a path are
+    /// looked at before a packet enters the path, and when one has crossed it.
+    Queue {
+        /// The link and the direction.
+        link: (usize, Direction),
+        /// Packets in the queue, without the one in transmission.
+        packets: u64,
     },
     /// The state of a sender, after each acknowledgement and timeout.
     Sender(TracedSender),
@@ -54,6 +64,17 @@ pub enum Traced {
         /// The limit.
         limit: Limit,
     },
+}
+
+/// The cause of a loss in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// The queue is full, drops early, or a policer drops.
+    Queue,
+    /// The link loses the packet, or is down.
+    Link,
+    /// The receiving host finds a wrong checksum.
+    Checksum,
 }
 
 /// A packet.

@@ -149,7 +149,7 @@ impl<D: Clone> Network<D> {
                         self.arrivals.insert((pipe_exit + extra_delay, packet_number, copy), arrival);
                     }
                 }
-                while let Some(dropped) = pipe.take_discarded() {
+                while let Some((dropped, _)) = pipe.take_discarded() {
                     self.in_pipes.remove(&dropped.packet_number);
                 }
             }

@@ -285,7 +285,7 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write the packets of the hosts of one side, as pcapng for Wireshark and tcpdump
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["events", "qlog"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["events", "qlog", "page"])]
     pub(crate) pcap: Option<PathBuf>,
     /// The side whose packets --pcap writes
     #[arg(long, value_enum, default_value_t = SideChoice::Near)]
@@ -299,6 +299,9 @@ pub(crate) struct Trace {
     /// Write packets and recovery of QUIC flows, and the recovery of TCP flows, as qlog
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
+    /// Write a page that draws sequence numbers, windows, RTTs and queues over time, as HTML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 /// A side of the network.

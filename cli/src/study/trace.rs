@@ -1,4 +1,4 @@
-//! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets and its events.
+//! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets, its events and a page.
 
 use super::{SideChoice, Trace, run};
 use crate::{Failure, output};
@@ -13,6 +13,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     runner::check(&scenario)?;
     let cell = find_cell(&scenario, &arguments.cells)?;
     let seed = arguments.seed.or_else(|| scenario.seeds.first().copied()).unwrap_or(1);
+    let heading = heading(&scenario, cell, seed);
     let outputs = trace::Outputs {
         pcap: arguments.pcap.as_deref(),
         side: match arguments.side {
@@ -22,6 +23,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         has_payload: arguments.payload,
         events: arguments.events.as_deref(),
         qlog: arguments.qlog.as_deref(),
+        page: arguments.page.as_deref().map(|path| (path, &heading)),
     };
     let run = trace::trace(&cell.experiment, seed, &outputs).map_err(failure)?;
     let stored = stored.iter().find(|stored| is_of(stored, cell, seed));
@@ -114,11 +116,24 @@ fn is_of(run: &Run, cell: &Cell, seed: u64) -> bool {
     run.seed == seed && run.parameters.len() == cell.parameters.len() && cell.parameters.iter().all(has)
 }
 
+/// What the page says of the run.
+fn heading(scenario: &Scenario, cell: &Cell, seed: u64) -> trace::Heading {
+    let parameters = cell.parameters.iter().map(|(key, value)| (key.clone(), value.clone()));
+    let facts = [("Seed", seed.to_string()), ("Program", format!("ropewalk {}", crate::VERSION))];
+    let facts = facts.map(|(name, value)| (name.to_owned(), value));
+    trace::Heading { title: scenario.title.clone(), facts: parameters.chain(facts).collect() }
+}
+
 fn summary(arguments: &Trace, cell: &Cell, seed: u64, run: &Run, stored: Option<&Run>) -> String {
     let parameters: Vec<String> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let same = stored.is_some_and(|stored| stored.digest == run.digest);
     let same = if same { ", the run of the folder" } else { "" };
-    let files = [("packets", &arguments.pcap), ("events", &arguments.events), ("qlog", &arguments.qlog)];
+    let files = [
+        ("packets", &arguments.pcap),
+        ("events", &arguments.events),
+        ("qlog", &arguments.qlog),
+        ("page", &arguments.page),
+    ];
     let files = files.iter().filter_map(|(what, file)| Some(format!("{what:8} {}\n", file.as_ref()?.display())));
     let cell = if parameters.is_empty() { String::new() } else { format!("cell     {}\n", parameters.join(", ")) };
     format!("{cell}seed     {seed}\n{}digest   {}{same}\n", files.collect::<String>(), run.digest)

@@ -94,7 +94,7 @@ fn a_full_queue_drops_from_the_head_of_the_longest_flow_queue() {
         assert_eq!(pipe.counters().dropped, 0, "full, but not too full");
         assert_eq!(pipe.enqueue(Instant(0), TestPacket { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
         let mut dropped: Vec<_> =
-            std::iter::from_fn(|| pipe.take_discarded()).map(|packet| (packet.flow, packet.number)).collect();
+            std::iter::from_fn(|| pipe.take_discarded()).map(|(packet, _)| (packet.flow, packet.number)).collect();
         dropped.sort_unstable();
         assert!(dropped.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {dropped:?}");
         assert!(is_conserved(&pipe));

@@ -187,7 +187,7 @@ impl Run {
     }
 
     fn collect_discarded(&mut self) {
-        self.discarded.extend(std::iter::from_fn(|| self.pipe.take_discarded()).map(|packet| packet.number));
+        self.discarded.extend(std::iter::from_fn(|| self.pipe.take_discarded()).map(|(packet, _)| packet.number));
     }
 
     fn drain(&mut self) {

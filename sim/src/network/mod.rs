@@ -14,13 +14,14 @@ use crate::Error;
 use crate::event_queue::EventQueue;
 use crate::packet::{Body, Direction, Packet, PacketDescriptor, Slab};
 use crate::topology::Topology;
-use crate::trace::{TraceEvent, Traced, TracedContent, TracedPacket};
+use crate::trace::{LossCause, TraceEvent, Traced, TracedContent, TracedPacket};
 use crate::tunnel::Tunnel;
 use chains::Chains;
 use component::IdMap;
 use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
+use std::collections::BTreeMap;
 use units::Instant;
 
 /// The outcome of sending a packet at its host.
@@ -54,6 +55,8 @@ pub(crate) struct Network {
     /// The events since they were last taken, if the run is traced. In a traced run no packet is forwarded, so that the
     /// events are in order.
     pub trace: Option<Vec<TraceEvent>>,
+    /// The latest length of each pipe's queue in the trace, packets.
+    traced_queues: BTreeMap<u32, u64>,
 }
 
 impl Network {
@@ -77,6 +80,7 @@ impl Network {
             dropped,
             ids,
             trace: None,
+            traced_queues: BTreeMap::new(),
         })
     }
 
@@ -122,6 +126,7 @@ impl Network {
         let pipe = self.topology.first(path, packet.direction);
         if self.trace.is_some() {
             self.trace_datagram(descriptor);
+            self.trace_queues(descriptor);
         }
         let verdict = self.offer_at(self.now, pipe, descriptor);
         match verdict {
@@ -178,7 +183,7 @@ impl Network {
     fn discard_corrupted(&mut self, descriptor: PacketDescriptor) {
         let packet = self.slab.get(descriptor.slot());
         self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
-        self.trace_loss(descriptor, None);
+        self.trace_loss(descriptor, None, LossCause::Checksum);
         discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
     }
 
@@ -188,14 +193,12 @@ impl Network {
     }
 
     /// Traces a packet that the network discards: in the pipe `pipe`, or where it leaves its path.
-    fn trace_loss(&mut self, descriptor: PacketDescriptor, pipe: Option<u32>) {
+    fn trace_loss(&mut self, descriptor: PacketDescriptor, pipe: Option<u32>, cause: LossCause) {
         if self.trace.is_none() {
             return;
         }
-        let direction = |pipe| if pipe % 2 == 0 { Direction::Forward } else { Direction::Reverse };
-        let link = pipe.map(|pipe| (pipe as usize / 2, direction(pipe)));
         let packet = self.traced(descriptor);
-        self.push_trace(Traced::Lost { packet, link });
+        self.push_trace(Traced::Lost { packet, link: pipe.map(link_of), cause });
     }
 
     /// Traces a packet that a host sends.
@@ -214,10 +217,25 @@ impl Network {
         }
     }
 
+    /// Traces the queues of the path that a packet enters or has crossed.
+    #[cold]
+    fn trace_queues(&mut self, descriptor: PacketDescriptor) {
+        let &Packet { path, direction, .. } = self.slab.get(descriptor.slot());
+        for hop in 0..=u8::MAX {
+            let Some(pipe) = self.topology.hop(path, direction, hop) else { return };
+            let packets = self.topology.pipes[pipe as usize].queued_packets(self.now);
+            self.settle(pipe);
+            if self.traced_queues.insert(pipe, packets).unwrap_or(0) != packets {
+                self.push_trace(Traced::Queue { link: link_of(pipe), packets });
+            }
+        }
+    }
+
     /// Traces a packet that reaches its host.
     #[inline]
     pub(crate) fn trace_delivery(&mut self, descriptor: PacketDescriptor) {
         if self.trace.is_some() {
+            self.trace_queues(descriptor);
             let packet = self.traced(descriptor);
             self.push_trace(Traced::Delivered(packet));
         }
@@ -344,11 +362,17 @@ impl Network {
     /// Reclaims the packets that a pipe has discarded.
     #[cold]
     fn reclaim(&mut self, pipe: u32) {
-        while let Some(descriptor) = self.topology.pipes[pipe as usize].take_discarded() {
-            self.trace_loss(descriptor, Some(pipe));
+        while let Some((descriptor, verdict)) = self.topology.pipes[pipe as usize].take_discarded() {
+            let cause = if verdict == Verdict::Dropped { LossCause::Queue } else { LossCause::Link };
+            self.trace_loss(descriptor, Some(pipe), cause);
             discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
         }
     }
+}
+
+/// The link of a pipe by its number in the experiment, and the direction.
+fn link_of(pipe: u32) -> (usize, Direction) {
+    (pipe as usize / 2, if pipe.is_multiple_of(2) { Direction::Forward } else { Direction::Reverse })
 }
 
 /// Frees a packet that does not arrive, and counts it with its flow's.

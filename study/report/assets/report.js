@@ -19,6 +19,8 @@ data.time.forEach(({ part, first_cell: firstCell, keys, axes, cells }) => {
   });
   make('p', pick, 'Drag to zoom, double-click to see all, click a name to hide its line.');
   const charts = make('div', live);
+  const trace = make('p', live), commands = drawn.querySelectorAll('details > .note');
+  trace.className = 'note';
 
   function choose(changed) {
     const wanted = selects.map(select => select.value);
@@ -40,6 +42,7 @@ data.time.forEach(({ part, first_cell: firstCell, keys, axes, cells }) => {
     charts.replaceChildren();
     const cell = cells[shown];
     const times = axes[cell.axis];
+    trace.replaceChildren(...(commands[shown]?.cloneNode(true).childNodes ?? []));
     plots = cell.charts.map(chart => {
       make('h3', charts, `${chart.title}, ${chart.unit}`);
       return new uPlot(options(chart), [times, ...chart.lines.map(line => line.values)], make('div', charts));

@@ -41,6 +41,12 @@ const SCRIPTS: [&str; 6] = [
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 
+/// The style of all pages: the colours as custom properties `--c0` to `--c6`, text and tables, in light and dark.
+#[must_use]
+pub fn style() -> String {
+    format!("{}\n{STYLE}", colour::css())
+}
+
 /// The page of a study.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
@@ -124,9 +130,9 @@ fn page(title: &str, header: &str, sections: &[String], data: &PageData, study: 
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-         <style>{UPLOT_STYLE}\n{}\n{STYLE}</style>\n</head>\n",
+         <style>{UPLOT_STYLE}\n{}</style>\n</head>\n",
         escape_html(title),
-        colour::css()
+        style()
     );
     let scripts = scripts(data);
     let footer =
@@ -285,7 +291,7 @@ fn parameters_and_scenario(study: &Study<'_>) -> String {
         "<section id=\"run\">\n<h2>What was run</h2>\n{}\n<p>Each run lasted {duration} s. All records are in the Parquet files \
          next to this page.</p>\n{parameters}{}</section>\n",
         facts(study),
-        provenance(&study.provenance, ["", "simulator"].contains(&study.driver))
+        provenance(&study.provenance, study.is_simulated())
     )
 }
 

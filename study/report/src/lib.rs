@@ -65,7 +65,7 @@ pub use claim::{ClaimColumn, claims_document, claims_table, verdicts_table};
 pub use compare::Comparison;
 pub use export::{FigureFile, figure_files};
 pub use fit::FitValue;
-pub use html::{compare_html, html};
+pub use html::{compare_html, html, style};
 pub use layout::{
     BY_FLOW, Claim, Column, Figure, Fit, Form, HeatMap, Layout, Reference, Scale, Scope, Table, Test, schema,
 };

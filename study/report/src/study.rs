@@ -124,6 +124,11 @@ impl<'a> SweepCell<'a> {
 }
 
 impl<'a> Study<'a> {
+    /// Whether the simulator made the runs.
+    pub(crate) fn is_simulated(&self) -> bool {
+        ["", "simulator"].contains(&self.driver)
+    }
+
     /// Whether the verdicts on claims come first: all of them are questions of the document that the study follows, such as
     /// "RFC 9743".
     pub(crate) fn is_assessment(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::table::{self, Column, Table};
 use parquet::data_type::ByteArray;
 use std::path::Path;
 
-/// An event: a packet that is sent, delivered or lost, the state of a sender, or its limit.
+/// An event: a packet that is sent, delivered or lost, the length of a queue, the state of a sender, or its limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names of columns; docs/reference/results.md describes each")]
 pub struct EventRow {
@@ -22,6 +22,8 @@ pub struct EventRow {
     pub bytes: Option<u64>,
     pub ecn: Option<&'static str>,
     pub link: Option<String>,
+    pub cause: Option<&'static str>,
+    pub queue_packets: Option<u64>,
     pub cwnd_packets: Option<u64>,
     pub ssthresh_packets: Option<u64>,
     pub pacing_mbps: Option<f64>,
@@ -63,6 +65,8 @@ fn to_table(rows: &[EventRow]) -> Table {
         ("bytes", counts(|row| row.bytes)),
         ("ecn", texts(|row| row.ecn)),
         ("link", texts(|row| row.link.as_deref())),
+        ("cause", texts(|row| row.cause)),
+        ("queue_packets", counts(|row| row.queue_packets)),
         ("cwnd_packets", counts(|row| row.cwnd_packets)),
         ("ssthresh_packets", counts(|row| row.ssthresh_packets)),
         ("pacing_mbps", numbers(|row| row.pacing_mbps)),

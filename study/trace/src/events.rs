@@ -2,7 +2,7 @@
 
 use control::CaState;
 use scenario::model::{Experiment, Flow, FlowKind};
-use sim::{Direction, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
+use sim::{Direction, LossCause, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
 use std::collections::BTreeMap;
 use store::EventRow;
 use transport::path::Limit;
@@ -44,7 +44,20 @@ impl Events {
         let row = match what {
             Traced::Sent(packet) => self.packet("sent", packet),
             Traced::Delivered(packet) => self.packet("delivered", packet),
-            Traced::Lost { packet, link } => EventRow { link: self.link(*link), ..self.packet("lost", packet) },
+            Traced::Lost { packet, link, cause } => {
+                let cause = Some(match cause {
+                    LossCause::Queue => "queue",
+                    LossCause::Link => "link",
+                    LossCause::Checksum => "checksum",
+                });
+                EventRow { link: self.link(*link), cause, ..self.packet("lost", packet) }
+            }
+            Traced::Queue { link, packets } => EventRow {
+                event: "queue",
+                link: self.link(Some(*link)),
+                queue_packets: Some(*packets),
+                ..EventRow::default()
+            },
             Traced::Sender(sender) => self.sender(sender)?,
             Traced::DeclaredLost { .. } => return None,
             Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,

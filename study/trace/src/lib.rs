@@ -1,8 +1,8 @@
-//! Traces of a simulated run: its packets as pcapng, its events as a table, and qlog.
+//! Traces of a simulated run: its packets as pcapng, its events as a table, qlog, and a page that draws them.
 //!
 //! A run is deterministic, so a run of a study can be repeated with all of its packets in view. [`trace`] does so: its
-//! record has the same digest as the run without a trace. The files are written while the run goes on, so that memory does
-//! not grow with its length.
+//! record has the same digest as the run without a trace. Packets and events are written while the run goes on, so that
+//! memory does not grow with its length. The page takes about 30 bytes per packet with data until it is written.
 
 mod capture;
 mod captured;
@@ -10,20 +10,23 @@ mod compare;
 mod events;
 mod headers;
 mod options;
+mod page;
 mod qlog;
 mod streams;
 
 pub use capture::Side;
 pub use compare::compare;
+pub use page::Heading;
 
 use capture::Capture;
 use events::Events;
+use page::Page;
 use qlog::Qlog;
 use record::Run;
 use scenario::model::Experiment;
 use sim::Simulation;
 use std::fmt;
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use units::Span;
 
@@ -43,6 +46,8 @@ pub struct Outputs<'a> {
     pub events: Option<&'a Path>,
     /// Packets and recovery of QUIC flows, recovery of the others, as qlog.
     pub qlog: Option<&'a Path>,
+    /// The page, and what it says of the run.
+    pub page: Option<(&'a Path, &'a Heading)>,
 }
 
 /// The reason why there is no trace.
@@ -52,7 +57,7 @@ pub enum Error {
     Simulation(sim::Error),
     /// A file cannot be written.
     Store(store::Error),
-    /// The capture or the qlog cannot be written.
+    /// The capture, the qlog or the page cannot be written.
     Capture(String),
 }
 
@@ -91,6 +96,7 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         }
         None => None,
     };
+    let mut page = outputs.page.map(|_| Page::new(experiment));
     let (mut events, mut failure) = (Events::new(experiment), None);
     let mut is_over = false;
     let mut groups = std::iter::from_fn(|| {
@@ -111,14 +117,22 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         {
             failure = Some(failed(path, error));
         }
+        if let Some(page) = &mut page {
+            page.add(&trace);
+        }
         Some(events.rows(&trace))
     });
     match outputs.events {
         Some(path) => store::write_events(path, &mut groups).map_err(Error::Store)?,
         None => groups.by_ref().for_each(drop),
     }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(simulation.finish()),
+    if let Some(failure) = failure {
+        return Err(failure);
     }
+    let run = simulation.finish();
+    if let (Some(mut page), Some((path, heading))) = (page, outputs.page) {
+        let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+        page.write(&mut BufWriter::new(file), heading, &run.digest).map_err(|error| failed(path, error))?;
+    }
+    Ok(run)
 }

@@ -47,6 +47,8 @@ pub enum Content {
         /// Whether the chunk is also in flight in another packet, on a path that answers. (For counters; the frame has
         /// no such field.)
         copy: bool,
+        /// Whether the chunk is retransmitted or reinjected. (For counters and traces; the frame has no such field.)
+        is_again: bool,
     },
 }
 
@@ -169,7 +171,7 @@ mod tests {
     fn a_packet_is_as_large_as_its_headers_frames_and_tag() {
         let packet = |content| Packet { path: 1, number: 9, sent: Instant::ZERO, content };
         // IPv4 20, UDP 8, short header 13, STREAM 11, tag 16.
-        assert_eq!(packet(Content::Stream { chunk: 0, copy: false }).bytes(20, 1432), 1500);
+        assert_eq!(packet(Content::Stream { chunk: 0, copy: false, is_again: false }).bytes(20, 1432), 1500);
         assert_eq!(packet(Content::Ping).bytes(20, 1432), 58);
         assert_eq!(packet(Content::PathChallenge).bytes(40, 1432), 1248);
     }

@@ -127,7 +127,7 @@ impl Receiver {
         match packet.content {
             Content::Initial => return Some(Reply { path, content: ReplyContent::Handshake { number } }),
             Content::PathChallenge => return Some(Reply { path, content: ReplyContent::PathResponse { number } }),
-            Content::Stream { chunk, copy } => self.on_chunk(now, chunk, copy),
+            Content::Stream { chunk, copy, .. } => self.on_chunk(now, chunk, copy),
             Content::Ping => {}
         }
         self.on_packet(now, packet, marked).then(|| self.acknowledge(now, path))
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn packet(path: u16, number: u64, chunk: u64) -> Packet {
-        Packet { path, number, sent: Instant::ZERO, content: Content::Stream { chunk, copy: false } }
+        Packet { path, number, sent: Instant::ZERO, content: Content::Stream { chunk, copy: false, is_again: false } }
     }
 
     fn ack(reply: Option<Reply>) -> Option<PathAck> {

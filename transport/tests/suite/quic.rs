@@ -235,7 +235,7 @@ fn random_packets_are_handled() {
                 0 => Content::Ping,
                 1 => Content::PathChallenge,
                 2 => Content::Initial,
-                _ => Content::Stream { chunk, copy: rng.chance(0.5) },
+                _ => Content::Stream { chunk, copy: rng.chance(0.5), is_again: false },
             };
             let sent = now - Span::from_millis(rng.below(100));
             // Paths that do not exist, too.

@@ -92,8 +92,11 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
     impure("store", &["filesystem", "record"]),
-    impure("trace", &["control", "link", "record", "scenario", "sim", "store", "transport", "units"]),
     impure("report", &["control", "parse", "record", "scenario", "strings", "units"]),
+    impure(
+        "trace",
+        &["control", "link", "record", "report", "scenario", "sim", "store", "strings", "transport", "units"],
+    ),
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "strings", "units"]),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(

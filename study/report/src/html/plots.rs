@@ -2,6 +2,7 @@
 
 use super::PagePart;
 use crate::chart::{Chart, Charts, charts};
+use crate::provenance::shell;
 use crate::study::{Baseline, Study, SweepCell, short_names};
 use crate::summary::cell_name;
 use crate::svg;
@@ -45,7 +46,8 @@ pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], part: &PagePart)
         .enumerate()
         .map(|(index, cell)| {
             let charts = charts(cell, baseline, svg_points.clamp(50, 400));
-            static_charts(index == 0, part.first_cell + index, &cell_name(cell, &varying_keys), &charts)
+            let command = trace_command(study, cell, part);
+            static_charts(index == 0, part.first_cell + index, &cell_name(cell, &varying_keys), &charts, &command)
         })
         .collect();
     let charts: Vec<Charts> =
@@ -87,12 +89,26 @@ fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
     note
 }
 
-fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> String {
+/// The command that draws a run of the cell packet by packet, in the folder of the page; empty for a run on a kernel, and on
+/// a page of several folders.
+fn trace_command(study: &Study<'_>, cell: &SweepCell<'_>, part: &PagePart) -> String {
+    if part.index.is_some() || !study.is_simulated() {
+        return String::new();
+    }
+    let (keys, seed) = (study.varying_keys(), cell.runs[0].seed.to_string());
+    let values = keys.iter().flat_map(|key| ["--cell".to_owned(), format!("{key}={}", cell.parameter(key))]);
+    let words = ["ropewalk", "trace", "."].map(str::to_owned).into_iter().chain(values);
+    let words: Vec<String> = words.chain(["--seed", &seed, "--page", "trace.html"].map(str::to_owned)).collect();
+    let command = escape_html(&shell(&words));
+    format!("<p class=\"note\">Packet by packet, in the folder of this page: <code>{command}</code></p>")
+}
+
+fn static_charts(open: bool, index: usize, name: &str, charts: &Charts, command: &str) -> String {
     let figures: String = charts.charts.iter().map(|chart| svg::chart(chart, &charts.times)).collect();
     let open = if open { " open" } else { "" };
     let name = escape_html(name);
     format!(
-        "<details{open}><summary>{name}</summary><div class=\"charts\" id=\"cell-{index}\">{figures}</div></details>\n"
+        "<details{open}><summary>{name}</summary><div class=\"charts\" id=\"cell-{index}\">{figures}</div>{command}</details>\n"
     )
 }
 

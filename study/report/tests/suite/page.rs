@@ -280,6 +280,21 @@ fn a_page_begins_with_its_answer_then_the_first_table_then_figures() {
 }
 
 #[test]
+fn charts_of_a_simulated_cell_have_the_command_that_traces_its_first_seed() {
+    let runs = made_up::runs(&[4, 5], 20);
+    let mut study = made_up::study(&runs);
+    let page = html(&study);
+    let details = page.split("<details").filter(|part| part.contains("id=\"cell-")).count();
+    assert_eq!((details > 1, count(&page, "<code>ropewalk trace . --cell ")), (true, details));
+    for (key, value) in &runs[0].parameters {
+        assert!(page.contains(&format!("--cell {key}={value}")), "{key}");
+    }
+    assert_eq!(count(&page, "--seed 4 --page trace.html</code>"), details);
+    study.driver = "kernel";
+    assert_eq!(count(&html(&study), "ropewalk trace"), 0);
+}
+
+#[test]
 fn what_was_published_has_a_column_a_note_stands_below_and_a_ranking_closes_the_table() {
     let runs = made_up::runs(&[1], 0);
     let mut study = made_up::study(&runs);

@@ -91,7 +91,7 @@ impl Sender {
         let copy = self.queue.has_copies(chunk);
         let number = self.paths[index].send(now, Some(chunk), is_again, &mut self.controller);
         self.sent_on |= 1 << index;
-        self.packet(now, index, number, Content::Stream { chunk, copy })
+        self.packet(now, index, number, Content::Stream { chunk, copy, is_again })
     }
 
     /// A probe that is due (RFC 9002, section 6.2.4), whatever the window. It carries the oldest data that must be sent

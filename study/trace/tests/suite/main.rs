@@ -1,5 +1,8 @@
 //! A traced run is the run without a trace, and what a capture and the events say is what its record says.
 
+mod browser;
+mod page;
+
 use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
 use ropewalk_trace::{Outputs, Side, trace};
 use scenario::Overrides;
