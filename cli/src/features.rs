@@ -12,7 +12,7 @@ struct Feature {
 }
 
 /// Each optional feature with commands.
-const FEATURES: [Feature; 4] = [
+const FEATURES: [Feature; 5] = [
     Feature {
         name: "study",
         is_built: cfg!(feature = "study"),
@@ -30,6 +30,7 @@ const FEATURES: [Feature; 4] = [
         ],
         more: &[],
     },
+    Feature { name: "explore", is_built: cfg!(feature = "explore"), verbs: &["explore"], more: &[] },
     Feature { name: "lab", is_built: cfg!(feature = "lab"), verbs: &["doctor", "demo"], more: &["run --on kernel"] },
     Feature { name: "kernel", is_built: cfg!(feature = "kernel"), verbs: &["kernel"], more: &[] },
 ];

@@ -5,7 +5,10 @@ use clap::Command;
 
 /// The groups of the help, each with its commands. A command that a build does not have is left out.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Simulate and measure", &["run", "new", "list", "trace", "evaluate", "drill", "fit", "doctor", "schema"]),
+    (
+        "Simulate and measure",
+        &["run", "explore", "new", "list", "trace", "evaluate", "drill", "fit", "doctor", "schema"],
+    ),
     ("Results", &["report", "compare", "claims", "merge"]),
     ("Tunnel", &["setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "portal", "demo", "tunnel"]),
     ("Keys of the tunnel", &["genkey", "pubkey", "genpsk"]),

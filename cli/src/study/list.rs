@@ -211,14 +211,19 @@ pub(super) fn scenario_called(
     name: &str,
     overrides: &scenario::Overrides,
 ) -> Option<(String, Result<scenario::Scenario, scenario::Error>)> {
-    let mut files = Vec::new();
-    collect(Path::new("scenarios"), &mut files);
-    files.sort();
-    if let Some(file) = files.iter().find(|file| file.file_stem().is_some_and(|stem| stem == name)) {
-        return Some((file.display().to_string(), scenario::load(file, overrides)));
+    if let Some(file) = file_called(name) {
+        return Some((file.display().to_string(), scenario::load(&file, overrides)));
     }
     let built_in = scenario::built_in().find(|built_in| built_in.name() == name)?;
     Some((format!("the built-in {}", built_in.path), built_in.load(overrides)))
+}
+
+/// The file below ./scenarios of this name.
+pub(super) fn file_called(name: &str) -> Option<PathBuf> {
+    let mut files = Vec::new();
+    collect(Path::new("scenarios"), &mut files);
+    files.sort();
+    files.into_iter().find(|file| file.file_stem().is_some_and(|stem| stem == name))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

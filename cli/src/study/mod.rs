@@ -6,6 +6,8 @@ mod document;
 mod drill;
 mod driver;
 mod evaluate;
+#[cfg(feature = "explore")]
+mod explore;
 mod figures;
 mod fit;
 mod interrupt;
@@ -45,6 +47,10 @@ pub(crate) enum StudyVerb {
     /// Repeat one run and write its packets for Wireshark and its events as a table
     #[command(after_help = AFTER_HELP)]
     Trace(Trace),
+    /// Open a page on which a scenario's keys are moved and its figures follow
+    #[cfg(feature = "explore")]
+    #[command(after_help = AFTER_HELP)]
+    Explore(Explore),
     /// List algorithms, schedulers and scenarios
     #[command(after_help = AFTER_HELP)]
     List(List),
@@ -304,6 +310,20 @@ pub(crate) struct Trace {
     pub(crate) page: Option<PathBuf>,
 }
 
+/// The page of a scenario.
+#[cfg(feature = "explore")]
+#[derive(Args, Debug)]
+pub(crate) struct Explore {
+    /// The scenario: a TOML file, or a name of `ropewalk list scenarios` [default: the page lists the built-in ones]
+    pub(crate) scenario: Option<PathBuf>,
+    /// The port on loopback [default: a free one]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Print the page's address, and open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
 /// A side of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SideChoice {
@@ -342,6 +362,8 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Fit(arguments) => fit::fit(arguments),
         StudyVerb::Drill(arguments) => drill::drill(arguments),
         StudyVerb::Trace(arguments) => trace::trace(arguments),
+        #[cfg(feature = "explore")]
+        StudyVerb::Explore(arguments) => explore::explore(arguments),
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),

@@ -113,6 +113,15 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
         "did you mean `reno`?",
         &["drill", "{dir}/bad.pkt", "--congestion", "renno"],
     ),
+    ("a misspelt scenario to explore", 2, "did you mean `one-link`?", &["explore", "onelink", "--no-browser"]),
+    ("an unknown key to explore", 3, "did you mean `delay`?", &["explore", "{dir}/unknown-key.toml", "--no-browser"]),
+    (
+        "an unknown algorithm to explore",
+        3,
+        "did you mean `reno`?",
+        &["explore", "{dir}/algorithm.toml", "--no-browser"],
+    ),
+    ("a port that is none", 2, "--port", &["explore", "one-link", "--port", "70000"]),
     ("an unknown list", 2, "algorithms", &["list", "paths"]),
     ("an unknown name in a list", 2, "did you mean `reno`?", &["list", "algorithms", "rena"]),
 ];

@@ -47,6 +47,8 @@ pub(crate) struct Line {
     /// A line of the baseline, drawn broad and pale below the study's own.
     pub(crate) baseline: bool,
     pub(crate) values: Vec<f64>,
+    /// The least and the greatest value of several runs at each instant, drawn pale; may be empty.
+    pub(crate) band: Vec<(f64, f64)>,
 }
 
 /// Column, title of its chart, unit, suffix of the line's name, whether the line is auxiliary.
@@ -231,5 +233,5 @@ fn line(
     let name = format!("{subject} {suffix}").trim_end().to_owned();
     let name = baseline_name.map_or(name.clone(), |baseline| format!("{name}, {baseline}"));
     let (colour, dash) = (colour::colour(slot), colour::dash(slot));
-    Line { name, colour, dash, auxiliary, baseline: baseline_name.is_some(), values }
+    Line { name, colour, dash, auxiliary, baseline: baseline_name.is_some(), values, band: Vec::new() }
 }

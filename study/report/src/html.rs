@@ -28,7 +28,7 @@ pub use overview::compare_html;
 use serde_json::{Value, json};
 use strings::escape_html;
 
-const STYLE: &str = include_str!("../assets/report.css");
+pub(crate) const STYLE: &str = include_str!("../assets/report.css");
 /// Common functions, the charts of figures, the charts over time of a cell, files of figures, wide tables, and sections.
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/common.js"),

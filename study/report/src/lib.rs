@@ -35,6 +35,7 @@ mod grid;
 mod heat_map;
 mod html;
 mod layout;
+mod live;
 mod load;
 mod marker;
 mod marks;
@@ -69,6 +70,7 @@ pub use html::{compare_html, html, style};
 pub use layout::{
     BY_FLOW, Claim, Column, Figure, Fit, Form, HeatMap, Layout, Reference, Scale, Scope, Table, Test, schema,
 };
+pub use live::{live, live_style};
 pub use notebook::{CellEstimate, estimates, html_tables, value_label};
 pub use provenance::{Provenance, shell};
 pub use study::{Baseline, Study};

@@ -49,8 +49,21 @@ pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), max: f64, 
         let x = |time: f64| area.x((time - span.0) / (span.1 - span.0).max(1e-9));
         let y = |value: f64| area.y(value.clamp(0.0, max) / max);
         let marks: String = instants(span).into_iter().map(|tick| x_tick(area, x(tick), &tick_text(tick))).collect();
-        marks + &chart.lines.iter().map(|line| polyline(line, times, x, y)).collect::<String>()
+        let bands = chart.lines.iter().map(|line| band(line, times, x, y));
+        marks + &bands.chain(chart.lines.iter().map(|line| polyline(line, times, x, y))).collect::<String>()
     })
+}
+
+/// The area between the least and the greatest value of several runs.
+fn band(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+    let points = || times.iter().zip(&line.band).filter(|(_, band)| band.0.is_finite() && band.1.is_finite());
+    if points().next().is_none() {
+        return String::new();
+    }
+    let upper = points().map(|(time, band)| (time, band.1)).chain(points().rev().map(|(time, band)| (time, band.0)));
+    let path: Vec<String> = upper.map(|(time, value)| format!("{:.1} {:.1}", x(*time), y(value))).collect();
+    let style = format!("fill:var(--c{});fill-opacity:.18;stroke:none", line.colour);
+    format!(r#"<path class="band" style="{style}" d="M{}Z"/>"#, path.join("L"))
 }
 
 fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {

@@ -1,11 +1,15 @@
 //! The scenarios that the program carries, and the traces and models that they name.
 
-use crate::{Overrides, Scenario, parse};
+use crate::files::Base;
+use crate::{Overrides, Scenario, parse, scenario};
 use ::parse::Error;
 use std::path::{Component, Path};
 
 /// Paths below the folder of the shipped scenarios, and contents.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// The folder of a scenario that may read no file.
+const NOWHERE: &str = "(built in)";
 
 /// A built-in scenario.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +25,16 @@ impl BuiltIn {
     #[must_use]
     pub fn name(&self) -> &'static str {
         Path::new(self.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(self.path)
+    }
+
+    /// Reads it without any file of the file system: traces and models are the program's own.
+    ///
+    /// # Errors
+    /// As [`crate::load_confined`].
+    pub fn load_confined(&self, overrides: &Overrides) -> Result<Scenario, Error> {
+        let file = Path::new(NOWHERE).join(self.path);
+        let base = Base { folder: file.parent().unwrap_or(Path::new(NOWHERE)), is_confined: true };
+        scenario::parse_in(&format!("{} (built in)", self.path), self.text, base, overrides)
     }
 
     /// Reads it. Files that it names are looked for below `./scenarios` first.

@@ -31,7 +31,8 @@ impl Base<'_> {
             (Ok(folder), Ok(path)) => path.starts_with(folder),
             _ => Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)),
         };
-        if self.is_confined && !is_inside {
+        let is_built_in = || !path.exists() && built_in::file(&path).is_some();
+        if self.is_confined && !is_inside && !is_built_in() {
             return Err(Diagnostic::new(0..0, format!("`{name}` leads out of the scenario's folder"))
                 .with_help("copy the file next to the scenario, or run without `--own-files`"));
         }

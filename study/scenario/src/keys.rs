@@ -39,6 +39,13 @@ pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
     Spanned::new(root.span(), DeValue::Table(report))
 }
 
+/// Removes the report's part of a file.
+pub(crate) fn remove_report(root: &mut Node<'_>) {
+    if let DeValue::Table(table) = root.get_mut() {
+        REPORT.iter().for_each(|key| drop(table.remove(*key)));
+    }
+}
+
 /// Sets `key` to `value`; tables on the way to it that are missing are created.
 pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Diagnostic> {
     put_below(root, "", &key.text, &key.span, value).map_err(|diagnostic| diagnostic.with_key(key.text.as_ref()))

@@ -21,6 +21,7 @@ mod several;
 mod source;
 mod sweep;
 mod trace;
+mod values;
 
 pub mod model;
 

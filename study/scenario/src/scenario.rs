@@ -9,6 +9,7 @@ use crate::resolve;
 use crate::several;
 use crate::source::Source;
 use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective, has_short_form};
+use crate::values;
 use parse::{Diagnostic, Error, Node};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Re
     parse_in(origin, text, Base { folder: base, is_confined: false }, overrides)
 }
 
-fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Error> {
+pub(crate) fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Error> {
     let is_short = overrides.quick && has_short_form(text);
     let overrides = &Overrides { quick: is_short, sets: overrides.sets.clone() };
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
@@ -234,6 +235,18 @@ impl Scenario {
         };
         let result = SweepTemplate::read(&self.positions).and_then(|template| with_key(&template, 0, read));
         result.map_err(|diagnostic| self.positions.error(diagnostic))
+    }
+
+    /// The dotted keys of the first cell, with the values that the file, its sweep and the overrides give them, as a `--set`
+    /// writes them. The report's part has none.
+    #[must_use]
+    pub fn values(&self) -> Vec<(String, String)> {
+        let mut values = Vec::new();
+        if let Ok((_, mut tree)) = SweepTemplate::read(&self.positions).and_then(|template| template.cell(0)) {
+            keys::remove_report(&mut tree);
+            values::collect(&tree, "", &mut values);
+        }
+        values
     }
 
     /// An error at `key` (`flow.tcp.congestion`), for checks that only the caller can make, such as the names of algorithms.
