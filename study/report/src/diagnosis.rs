@@ -57,7 +57,7 @@ impl Cause {
         match self {
             Self::Handshake => "the connection was not established".to_owned(),
             Self::ReceiveWindow => "the receive window had no room".to_owned(),
-            Self::SendBuffer => "the send buffer was full".to_owned(),
+            Self::SendBuffer => format!("the full send buffer had no data for {path}"),
             Self::Recovery => format!("{algorithm} held data back to send lost data again"),
             Self::Pacing => format!("the pacing rate of {algorithm} held data back"),
             Self::Window => format!("the congestion window of {algorithm} was full"),

@@ -68,7 +68,7 @@ fn shown(runs: &[Run]) -> Vec<String> {
 
 #[test]
 fn a_flow_that_waits_for_its_slow_path_is_diagnosed_and_others_are_not() {
-    let sentence = "f: for 39 % of the time the send buffer was full, while fibre was used to 60 %. Data \
+    let sentence = "f: for 39 % of the time the full send buffer had no data for fibre, while fibre was used to 60 %. Data \
                     waited for lte: the mean head-of-line delay was 1472 ms. The flow carried 32 Mbit/s, fibre alone would carry \
                     50.";
     assert_eq!(shown(&[run(0.6, 7.8)]), [sentence]);
@@ -90,7 +90,7 @@ fn the_times_of_buffers_alone_are_enough() {
     let mut measured = run(0.6, 18.8);
     measured.flows[0].limited_s = None;
     measured.subflows.iter_mut().for_each(|subflow| subflow.limited_s = None);
-    assert!(shown(&[measured])[0].starts_with("f: for 94 % of the time the send buffer was full"));
+    assert!(shown(&[measured])[0].starts_with("f: for 94 % of the time the full send buffer had no data"));
 }
 
 #[test]
