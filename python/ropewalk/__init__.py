@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from . import _plugin as _plugin  # first: it decides which extension module is `_native`
+from ._explore import Explorer, explore
 from ._native import Policy, __version__
 from .algorithm import check_controller, check_scheduler, register_controller, register_scheduler
 from .errors import ConfigError, PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
 from .results import Estimate, Results, colours, open
 from .scenario import Scenario
 from .tables import Table
+from .trace import Trace
 
 __all__ = [
     "ConfigError",
     "Estimate",
+    "Explorer",
     "Policy",
     "PolicyError",
     "Results",
@@ -23,10 +26,12 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Table",
+    "Trace",
     "__version__",
     "check_controller",
     "check_scheduler",
     "colours",
+    "explore",
     "open",
     "register_controller",
     "register_scheduler",

@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import _executor, _native, _toml, algorithm
 from ._progress import Progress
 from .errors import RunInterrupted
 from .results import Results
+from .trace import Trace
+from .trace import trace as _trace
 
 __all__ = ["Scenario"]
 
@@ -113,6 +115,40 @@ class Scenario:
         if raised is not None:
             raise raised
         return results
+
+    def trace(
+        self,
+        *,
+        cell: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        pcap: str | os.PathLike[str] | None = None,
+        side: Literal["near", "far"] = "near",
+        payload: bool = False,
+        events: str | os.PathLike[str] | None = None,
+        qlog: str | os.PathLike[str] | None = None,
+        page: str | os.PathLike[str] | None = None,
+    ) -> Trace:
+        """Repeat one run with its packets in view, as `ropewalk trace` does.
+
+        cell: values of swept keys as `cells` shows them; a key may be shortened to its last parts. Needed where the
+            scenario has several cells.
+        seed: by default the scenario's first.
+        pcap, events, qlog, page: files to write. side, payload: of the packets in `pcap`.
+
+        Returns a `Trace`, whose `events` are a table. Raises `ValueError` if no cell or several match, and `OSError`
+        for a file that cannot be written.
+        """
+        return _trace(
+            self._resolved,
+            cell,
+            seed,
+            pcap=pcap,
+            side=side,
+            payload=payload,
+            events=events,
+            qlog=qlog,
+            page=page,
+        )
 
     def _with_seeds(self, seeds: Iterable[int] | None) -> Scenario:
         if seeds is None:

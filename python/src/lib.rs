@@ -19,6 +19,7 @@ mod run;
 mod scenario;
 mod shard;
 mod table;
+mod trace;
 
 /// The module of the package itself.
 #[pymodule]
@@ -43,5 +44,6 @@ pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scenario::register(module)?;
     shard::register(module)?;
     table::register(module)?;
+    trace::register(module)?;
     Ok(())
 }

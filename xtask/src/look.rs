@@ -12,10 +12,11 @@ const FRAMES: &str = include_str!("look.html");
 /// Name, width, and 1 for light or 0 for dark colours, of the screenshots.
 const SCREENS: [(&str, u32, u32); 3] = [("light", 1280, 1), ("dark", 1280, 0), ("phone", 400, 1)];
 /// A page of each kind that the program writes, and the command that writes it, in the folder of the look.
-const REPORTS: [(&str, &str); 3] = [
+const REPORTS: [(&str, &str); 4] = [
     ("run/report", "run wifi-lte --quick --quiet --out run"),
     ("evaluate/report", "evaluate reno --quick --quiet --case deep-queue --case random-loss --out evaluate"),
     ("run/compare", "compare run run"),
+    ("trace", "trace wifi-lte --cell congestion=lia --cell loss=1% --page trace.html"),
 ];
 
 /// Opens pages of a site and of the program in Chromium: it is an error if a main heading is missing, a page is wider than a

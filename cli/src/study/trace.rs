@@ -11,9 +11,9 @@ use store::Results;
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let (scenario, stored) = load(arguments)?;
     runner::check(&scenario)?;
-    let cell = find_cell(&scenario, &arguments.cells)?;
+    let cell = trace::find_cell(&scenario, &arguments.cells).map_err(Failure::Usage)?;
     let seed = arguments.seed.or_else(|| scenario.seeds.first().copied()).unwrap_or(1);
-    let heading = heading(&scenario, cell, seed);
+    let heading = trace::Heading::of(&scenario, cell, seed, crate::VERSION);
     let outputs = trace::Outputs {
         pcap: arguments.pcap.as_deref(),
         side: match arguments.side {
@@ -70,58 +70,10 @@ fn load(arguments: &Trace) -> Result<(Scenario, Vec<Run>), Failure> {
     Ok((scenario::parse(&origin.display().to_string(), text, base, &overrides)?, runs))
 }
 
-/// The one cell that has all these values of swept keys, `KEY=VALUE` each; a key may be shortened to its last parts.
-fn find_cell<'s>(scenario: &'s Scenario, wanted: &[String]) -> Result<&'s Cell, Failure> {
-    let has = |cell: &Cell, wanted: &str| {
-        let (key, value) = wanted.split_once('=').unwrap_or((wanted, ""));
-        let is_key = |name: &str| name == key || name.strip_suffix(key).is_some_and(|rest| rest.ends_with('.'));
-        cell.parameters.iter().any(|(name, shown)| is_key(name) && shown == value)
-    };
-    let matching: Vec<&Cell> =
-        scenario.cells.iter().filter(|cell| wanted.iter().all(|wanted| has(cell, wanted))).collect();
-    match matching[..] {
-        [cell] => Ok(cell),
-        [] => Err(Failure::Usage(format!(
-            "no cell has {}; {}",
-            wanted.join(" and "),
-            choices(&scenario.cells.iter().collect::<Vec<_>>())
-        ))),
-        _ => Err(Failure::Usage(format!(
-            "a trace is of one run, but {} cells match: add --cell KEY=VALUE; {}",
-            matching.len(),
-            choices(&matching)
-        ))),
-    }
-}
-
-/// The swept keys in which these cells differ, with their values.
-fn choices(cells: &[&Cell]) -> String {
-    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (key, value) in cells.iter().flat_map(|cell| &cell.parameters) {
-        let index = keys.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
-            keys.push((key, Vec::new()));
-            keys.len() - 1
-        });
-        if !keys[index].1.contains(&value.as_str()) {
-            keys[index].1.push(value);
-        }
-    }
-    let several = keys.iter().filter(|(_, values)| values.len() > 1);
-    several.map(|(key, values)| format!("{key} is {}", values.join(" | "))).collect::<Vec<_>>().join("; ")
-}
-
 /// Whether a stored run has the cell and the seed.
 fn is_of(run: &Run, cell: &Cell, seed: u64) -> bool {
     let has = |(key, value): &(String, String)| run.parameters.get(key) == Some(value);
     run.seed == seed && run.parameters.len() == cell.parameters.len() && cell.parameters.iter().all(has)
-}
-
-/// What the page says of the run.
-fn heading(scenario: &Scenario, cell: &Cell, seed: u64) -> trace::Heading {
-    let parameters = cell.parameters.iter().map(|(key, value)| (key.clone(), value.clone()));
-    let facts = [("Seed", seed.to_string()), ("Program", format!("ropewalk {}", crate::VERSION))];
-    let facts = facts.map(|(name, value)| (name.to_owned(), value));
-    trace::Heading { title: scenario.title.clone(), facts: parameters.chain(facts).collect() }
 }
 
 fn summary(arguments: &Trace, cell: &Cell, seed: u64, run: &Run, stored: Option<&Run>) -> String {

@@ -1,6 +1,7 @@
 //! The table of events of a traced run.
 
 use crate::Error;
+use crate::frame::{self, Frame, Values};
 use crate::table::{self, Column, Table};
 use parquet::data_type::ByteArray;
 use std::path::Path;
@@ -41,6 +42,24 @@ pub struct EventRow {
 /// The file cannot be written.
 pub fn write_events(path: &Path, groups: impl Iterator<Item = Vec<EventRow>>) -> Result<(), Error> {
     table::write(path, &to_table(&[]), groups.map(|rows| to_table(&rows)))
+}
+
+/// Events as a frame. Whole numbers that may be missing are numbers.
+#[must_use]
+pub fn events_frame(rows: &[EventRow]) -> Frame {
+    let values = |column: Column| match column {
+        Column::Counts(counts) => {
+            Values::Numbers(counts.into_iter().map(|count| count.map_or(f64::NAN, |count| count as f64)).collect())
+        }
+        Column::Numbers(numbers) => {
+            Values::Numbers(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+        }
+        Column::Texts(texts) => {
+            frame::texts(texts.iter().map(|text| text.as_ref().and_then(|text| text.as_utf8().ok())))
+        }
+    };
+    let columns = to_table(rows).columns.into_iter();
+    Frame { columns: columns.map(|(name, column)| (name, values(column))).collect() }
 }
 
 fn to_table(rows: &[EventRow]) -> Table {

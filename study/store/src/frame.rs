@@ -170,7 +170,7 @@ fn values(column: Column) -> Values {
     }
 }
 
-fn texts<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
+pub(crate) fn texts<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
     let (mut texts, mut known) = (Vec::new(), BTreeMap::new());
     let mut code = |text: &'a str| {
         *known.entry(text).or_insert_with(|| {

@@ -34,7 +34,7 @@ mod table;
 mod tables;
 
 pub use error::Error;
-pub use events::{EventRow, write_events};
+pub use events::{EventRow, events_frame, write_events};
 pub use manifest::Manifest;
 pub use results::{Key, Results, Runs, digest};
 pub use shard::{Shard, ShardManifest};

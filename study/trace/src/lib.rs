@@ -6,6 +6,7 @@
 
 mod capture;
 mod captured;
+mod cell;
 mod compare;
 mod events;
 mod headers;
@@ -15,6 +16,7 @@ mod qlog;
 mod streams;
 
 pub use capture::Side;
+pub use cell::find_cell;
 pub use compare::compare;
 pub use page::Heading;
 
@@ -28,6 +30,7 @@ use sim::Simulation;
 use std::fmt;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use store::EventRow;
 use units::Span;
 
 /// Time by which a run advances between two writes.
@@ -135,4 +138,16 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         page.write(&mut BufWriter::new(file), heading, &run.digest).map_err(|error| failed(path, error))?;
     }
     Ok(run)
+}
+
+/// Runs an experiment with a seed, and returns its record and its events.
+///
+/// # Errors
+/// The simulator does not know an algorithm or a parameter.
+pub fn events(experiment: &Experiment, seed: u64) -> Result<(Run, Vec<EventRow>), sim::Error> {
+    let mut simulation = Simulation::new(experiment, seed)?;
+    simulation.trace();
+    simulation.run_until(simulation.end());
+    let rows = Events::new(experiment).rows(&simulation.take_trace());
+    Ok((simulation.finish(), rows))
 }

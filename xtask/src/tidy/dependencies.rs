@@ -139,6 +139,7 @@ const CRATES: &[CrateRule] = &[
             "scenario",
             "schedule",
             "store",
+            "trace",
             "units",
         ],
     ),
