@@ -118,6 +118,7 @@ function legend(strands, ofLinks, categories) {
     const span = document.createElement('span'), mark = document.createElement(sign ? 'b' : 'i');
     Object.assign(mark, { textContent: sign, className });
     mark.style.color = colour;
+    mark.ariaHidden = 'true'; // the name follows
     span.append(mark, name);
     return span;
   };
