@@ -40,6 +40,11 @@ fn wifi_and_lte() {
 }
 
 #[test]
+fn look_inside_a_run() {
+    run("8-look-inside-a-run", &["sh", "-c"]);
+}
+
+#[test]
 fn two_bonded_uplinks() {
     match lab::testbed::possible() {
         Ok(()) => run("5-bond-two-uplinks", &ALONE),

@@ -1,7 +1,7 @@
 //! Why a flow carries less than its path, or the best of its paths, would: a sentence per flow and cause, where the record
 //! shows it.
 
-use crate::number::{format_number, plural};
+use crate::number::{format_digits, format_number, plural};
 use crate::study::{Study, SweepCell};
 use record::{Flow, LimitTimes, Path, Run, Subflow};
 
@@ -146,8 +146,8 @@ fn diagnosis(cell: &SweepCell<'_>, keys: &[&str]) -> Option<Diagnosis> {
         cause,
         share: carried / best.rate_mbps,
         sentence: format!(
-            "{}{heading}: for {:.0} % of the time {}, while {} was used to {:.0} %.{waited} The flow carried {} Mbit/s, {}{} \
-             would carry {}.",
+            "{}{heading}: for {:.0} % of the time {}, while {} was used to {:.0} %.{waited} With headers the flow carried {} \
+             Mbit/s; {}{} would carry about {}.",
             flow.name,
             100.0 * lasting,
             cause.clause(&flow.congestion_control, best.name),
@@ -156,7 +156,7 @@ fn diagnosis(cell: &SweepCell<'_>, keys: &[&str]) -> Option<Diagnosis> {
             format_number(carried),
             best.name,
             if paths.len() > 1 { " alone" } else { "" },
-            format_number(best.rate_mbps),
+            format_digits(best.rate_mbps, 2),
         ),
         cells: 1,
     })

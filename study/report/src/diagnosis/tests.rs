@@ -69,8 +69,8 @@ fn shown(runs: &[Run]) -> Vec<String> {
 #[test]
 fn a_flow_that_waits_for_its_slow_path_is_diagnosed_and_others_are_not() {
     let sentence = "f: for 39 % of the time the full send buffer had no data for fibre, while fibre was used to 60 %. Data \
-                    waited for lte: the mean head-of-line delay was 1472 ms. The flow carried 32 Mbit/s, fibre alone would carry \
-                    50.";
+                    waited for lte: the mean head-of-line delay was 1472 ms. With headers the flow carried 32 Mbit/s; \
+                    fibre alone would carry about 50.";
     assert_eq!(shown(&[run(0.6, 7.8)]), [sentence]);
     assert_eq!(shown(&[run(0.5, 9.0), run(0.7, 6.6)]), [sentence], "means of two seeds");
     for other in [run(0.95, 1.0), run(0.6, 4.0)] {
@@ -106,7 +106,7 @@ fn each_cause_that_leaves_a_path_idle_is_named() {
     for (cause, clause) in causes {
         let times = if cause == "window" { "90 %" } else { "80 %" };
         let sentence = format!(
-            "f: for {times} of the time {clause}, while link was used to 10 %. The flow carried 5 Mbit/s, link would carry 50."
+            "f: for {times} of the time {clause}, while link was used to 10 %. With headers the flow carried 5 Mbit/s; link would carry about 50."
         );
         assert_eq!(shown(&[one_path(0.1, cause, 16.0)]), [sentence]);
     }
@@ -132,5 +132,5 @@ fn a_cause_is_named_once_with_the_worst_cell() {
     let sentences = shown(&runs);
     assert_eq!(sentences.len(), 1, "{sentences:?}");
     assert!(sentences[0].starts_with("f (loss 2%): for 95 % of the time"), "{sentences:?}");
-    assert!(sentences[0].ends_with("would carry 50. The cause is the same in 2 more cells."), "{sentences:?}");
+    assert!(sentences[0].ends_with("would carry about 50. The cause is the same in 2 more cells."), "{sentences:?}");
 }
