@@ -11,6 +11,7 @@ mod compare;
 mod events;
 mod headers;
 mod options;
+mod output;
 mod page;
 mod qlog;
 mod streams;
@@ -22,6 +23,7 @@ pub use page::Heading;
 
 use capture::Capture;
 use events::Events;
+use output::Output;
 use page::Page;
 use qlog::Qlog;
 use record::Run;
@@ -84,9 +86,15 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     let mut simulation = Simulation::new(experiment, seed).map_err(Error::Simulation)?;
     simulation.trace();
     let failed = |path: &Path, error: io::Error| Error::Capture(format!("cannot write {}: {error}", path.display()));
+    let mut made = Vec::new();
+    let mut create = |path: &Path| {
+        let (output, file) = Output::create(path).map_err(|error| failed(path, error))?;
+        made.push((path.to_owned(), output));
+        Ok(file)
+    };
     let mut capture = match outputs.pcap {
         Some(path) => {
-            let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+            let file = create(path)?;
             let capture = Capture::new(file, experiment, &simulation, outputs.side, outputs.has_payload);
             Some((path, capture.map_err(|error| failed(path, error))?))
         }
@@ -94,7 +102,7 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     };
     let mut qlog = match outputs.qlog {
         Some(path) => {
-            let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+            let file = create(path)?;
             Some((path, Qlog::new(file, experiment, &simulation).map_err(|error| failed(path, error))?))
         }
         None => None,
@@ -134,9 +142,10 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     }
     let run = simulation.finish();
     if let (Some(mut page), Some((path, heading))) = (page, outputs.page) {
-        let file = std::fs::File::create(path).map_err(|error| failed(path, error))?;
+        let file = create(path)?;
         page.write(&mut BufWriter::new(file), heading, &run.digest).map_err(|error| failed(path, error))?;
     }
+    made.into_iter().try_for_each(|(path, output)| output.keep().map_err(|error| failed(&path, error)))?;
     Ok(run)
 }
 

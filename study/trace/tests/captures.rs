@@ -98,6 +98,26 @@ fn numbers_times_and_missing_packets_are_differences() {
     assert!(compare(&[&first, &made("d.pcap", &[])], WITHIN).unwrap().contains("* B   no packet"));
 }
 
+/// Nothing half-written stays, and what was there is not lost. A pipe or device is written at once.
+#[test]
+fn a_trace_that_fails_leaves_the_files_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let [pcap, missing] = ["p.pcapng", "missing/e.parquet"].map(|name| folder.path().join(name));
+    let scenario =
+        "name = \"c\"\nduration = \"1s\"\n[[path]]\nname = \"p\"\nrate = \"10mbit\"\n[[flow]]\nname = \"f\"\n";
+    let scenario = scenario::parse("test", scenario, Path::new(""), &Overrides::default()).expect("a scenario");
+    let trace = |outputs: &Outputs<'_>| trace(&scenario.cells[0].experiment, 1, outputs);
+    fs::write(&pcap, "of before").unwrap();
+    assert!(trace(&Outputs { pcap: Some(&pcap), events: Some(&missing), ..Outputs::default() }).is_err());
+    assert_eq!(fs::read(&pcap).unwrap(), b"of before");
+    let full = Path::new("/dev/full");
+    let error = trace(&Outputs { pcap: Some(full), ..Outputs::default() }).unwrap_err().to_string();
+    assert!(error.starts_with("cannot write /dev/full: "), "{error}");
+    trace(&Outputs { pcap: Some(&pcap), ..Outputs::default() }).expect("a run");
+    assert!(fs::read(&pcap).unwrap().starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no other file stays");
+}
+
 #[test]
 fn what_is_no_capture_is_named() {
     let folder = tempfile::tempdir().unwrap();

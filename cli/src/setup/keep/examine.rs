@@ -114,20 +114,24 @@ impl Wanted {
 
     /// Loads the tables, and removes a table that is no longer wanted.
     pub(super) fn load_tables(&self) -> Result<(), String> {
-        let mut text = String::new();
-        for name in loaded(&self.interface).keys() {
+        let (mut text, before) = (String::new(), loaded(&self.interface));
+        for name in before.keys() {
             if !self.tables.tables.iter().any(|(wanted, _)| wanted == name) {
                 text += &format!("table inet {name} {{}}\ndelete table inet {name}\n");
             }
         }
         text += &self.tables.to_string();
         host::run_with_input(&["nft", "-f", "-"], &text)?;
-        let loaded: BTreeMap<_, _> = self
-            .tables
-            .tables
-            .iter()
-            .map(|(name, text)| (name.clone(), Loaded { text: text.clone(), shown: shown(name).unwrap_or_default() }))
-            .collect();
+        // Somebody may have taken rules away before the listing: of the same table an earlier listing is then the right one.
+        let listing = |name: &str, text: &str| {
+            let now = shown(name).unwrap_or_default();
+            let lines = now.lines().count();
+            let fuller = before.get(name).filter(|before| before.text == text && before.shown.lines().count() > lines);
+            fuller.map_or(now, |before| before.shown.clone())
+        };
+        let loaded =
+            |(name, text): &(String, String)| (name.clone(), Loaded { text: text.clone(), shown: listing(name, text) });
+        let loaded: BTreeMap<_, _> = self.tables.tables.iter().map(loaded).collect();
         self.open_portal()?;
         let text = serde_json::to_string(&loaded).map_err(|error| error.to_string())?;
         let path = run_file(&self.interface, "tables");

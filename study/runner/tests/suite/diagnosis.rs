@@ -42,7 +42,10 @@ fn shown(sets: &[&str]) -> String {
 #[test]
 fn a_flow_that_waits_for_its_lossy_path_is_diagnosed_and_one_that_fills_its_best_path_is_not() {
     let upstream = shown(&[]);
-    assert!(upstream.contains("% of the time the send buffer was full, while fibre was used to"), "{upstream}");
+    assert!(
+        upstream.contains("% of the time the full send buffer had no data for fibre, while fibre was used to"),
+        "{upstream}"
+    );
     assert!(upstream.contains("Data waited for lte: the mean head-of-line delay was"), "{upstream}");
     assert!(upstream.contains("fibre alone would carry about "), "{upstream}");
     for set in ["flow.f.mptcp={ stack = \"out-of-tree\" }", "flow.f.paths=[\"fibre\"]"] {
