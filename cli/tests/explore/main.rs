@@ -61,11 +61,16 @@ impl Drop for Server {
 
 /// The run of the command line with these sets, as JSON.
 pub(crate) fn run(scenario: &str, sets: &[&str]) -> Value {
+    runs(scenario, sets)[0].clone()
+}
+
+/// The runs of the command line with these sets, as JSON.
+fn runs(scenario: &str, sets: &[&str]) -> Vec<Value> {
     let mut arguments = vec!["run", scenario, "--no-store", "--json", "--quiet"];
     sets.iter().for_each(|set| arguments.extend(["--set", set]));
     let outcome = ropewalk(&arguments);
     let document: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome:?}"));
-    document["runs"][0].clone()
+    document["runs"].as_array().unwrap().clone()
 }
 
 #[test]
@@ -111,12 +116,48 @@ fn an_answer_is_the_run_of_the_command_line() {
     let line = answer["trace"].as_str().unwrap().replace("ropewalk", env!("CARGO_BIN_EXE_ropewalk"));
     let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains(answer["digest"].as_str().unwrap()), "{output:?}");
-    // What is pinned is another run, under the new one.
-    let pinned = json!({ "scenario": "one-link", "sets": sets, "pinned": ["duration=5s"] });
+    // What is pinned are other runs, the last one under the new one.
+    let pins = [["path.link.rate=10mbit", "duration=5s"], ["path.link.rate=40mbit", "duration=5s"]];
+    let pinned = json!({ "scenario": "one-link", "sets": sets, "pinned": pins });
     let answer = server.ask("/v1/run", &pinned).1;
-    let fast = self::run("one-link", &["duration=5s"]);
-    assert_eq!(answer["rows"][0]["cells"][0][1]["mean"], fast["flows"][0]["goodput_mbps"]);
+    for (index, pin) in pins.iter().enumerate() {
+        let goodput = self::run("one-link", pin)["flows"][0]["goodput_mbps"].clone();
+        assert_eq!(answer["rows"][0]["cells"][0][index + 1]["mean"], goodput);
+    }
     assert!(answer["figures"].as_str().unwrap().contains(", pinned"));
+}
+
+#[test]
+fn a_sweep_has_the_means_of_the_command_line_at_each_value() {
+    let server = Server::start("wifi-lte");
+    let sets = ["flow.download.congestion=lia", "duration=2s", "repetitions=3"];
+    let losses = ["0%", "0.5%", "2%"];
+    let question = |key: &str, values: &[&str]| json!({ "scenario": "wifi-lte", "sets": sets, "sweep": { "key": key, "values": values } });
+    let (status, answer) = server.ask("/v1/sweep", &question("path.lte.loss", &losses));
+    assert_eq!(status, 200, "{answer}");
+    let swept = format!("sweep.path.lte.loss={losses:?}");
+    let runs = runs("wifi-lte", &[&sets[..], &[&swept]].concat());
+    assert_eq!(runs.len(), 9);
+    for (index, loss) in losses.iter().enumerate() {
+        let of_loss = runs.iter().filter(|run| run["parameters"]["path.lte.loss"] == *loss);
+        let goodput: Vec<f64> = of_loss.map(|run| run["flows"][0]["goodput_mbps"].as_f64().unwrap()).collect();
+        let (row, mean) = (&answer["rows"][index], goodput.iter().sum::<f64>() / 3.0);
+        assert_eq!((&row["value"], &row["flow"]), (&json!(loss), &json!("download")));
+        assert!((row["cells"][0]["mean"].as_f64().unwrap() / mean - 1.0).abs() < 1e-9, "{row}: {goodput:?}");
+        // Three seeds: the quantile of Student's t with two degrees of freedom is 4.30265.
+        let variance = goodput.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 2.0;
+        let half = 4.30265 * (variance / 3.0).sqrt();
+        assert!((row["cells"][0]["half"].as_f64().unwrap() - half).abs() < 1e-6 * mean, "{row}: {half}");
+    }
+    let figure = answer["figure"].as_str().unwrap();
+    assert_eq!(figure.matches("class=\"w\"").count(), losses.len(), "whiskers: {figure}");
+    // The copied command is that sweep. Names are swept as well as numbers, and a wrong value gets the reader's message.
+    assert!(answer["command"].as_str().unwrap().contains(&swept), "{answer}");
+    let (_, bars) = server.ask("/v1/sweep", &question("flow.download.congestion", &["lia", "olia"]));
+    assert_eq!(bars["rows"][1]["value"], "olia", "{bars}");
+    let (status, refusal) = server.ask("/v1/sweep", &question("path.lte.loss", &["1%", "much"]));
+    assert_eq!(status, 422);
+    assert!(refusal["message"].as_str().unwrap().contains("much"), "{refusal}");
 }
 
 #[test]

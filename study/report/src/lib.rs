@@ -70,7 +70,7 @@ pub use html::{compare_html, html, style};
 pub use layout::{
     BY_FLOW, Claim, Column, Figure, Fit, Form, HeatMap, Layout, Reference, Scale, Scope, Table, Test, schema,
 };
-pub use live::{live, live_style};
+pub use live::{live, live_style, live_sweep};
 pub use notebook::{CellEstimate, estimates, html_tables, value_label};
 pub use provenance::{Provenance, shell};
 pub use study::{Baseline, Study};

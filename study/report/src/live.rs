@@ -1,8 +1,11 @@
 //! The charts over time of one cell while it is being changed: the first run as lines, the other seeds as a band around them,
-//! and the runs to compare with below.
+//! and the runs to compare with below; and the goodput across a key of it.
 
 use crate::chart::{Chart, charts};
 use crate::colour;
+use crate::html::figures;
+use crate::layout::{BY_FLOW, Figure, Form, Scale};
+use crate::plane::numbers_of_one_unit;
 use crate::study::{Study, SweepCell};
 use crate::svg;
 use std::fmt::Write as _;
@@ -46,7 +49,28 @@ fn widen(chart: &mut Chart, others: &[Chart]) {
     }
 }
 
-/// The style sheet of [`live`], which is the report's.
+/// The least ratio of the greatest value of a swept key to the least, none of them zero, from which on its axis is logarithmic.
+const LOG_RATIO: f64 = 10.0;
+
+/// The flows' goodput across the values of a swept key, as HTML whose colours [`live_style`] defines: lines with confidence
+/// intervals across numbers of one unit, else bars; empty if no flow has a goodput.
+#[must_use]
+pub fn live_sweep(study: &Study<'_>, key: &str) -> String {
+    let cells = study.cells();
+    let labels: Vec<&str> = cells.iter().map(|cell| cell.parameter(key)).collect();
+    let (form, scale) = match numbers_of_one_unit(&labels) {
+        Some((places, _)) => {
+            let (low, high) = places.iter().fold((f64::MAX, 0.0_f64), |(low, high), x| (low.min(*x), high.max(*x)));
+            (Form::Across, if low > 0.0 && high >= LOG_RATIO * low { Scale::Log } else { Scale::Linear })
+        }
+        None => (Form::Plain, Scale::Linear),
+    };
+    let (value, across) = ("goodput_mbps".to_owned(), Some(key.to_owned()));
+    let figure = Figure { lines: BY_FLOW.to_owned(), form, across, scale, value, ..Figure::default() };
+    figures::alone(study, &figure).unwrap_or_default()
+}
+
+/// The style sheet of [`live`] and [`live_sweep`], which is the report's.
 #[must_use]
 pub fn live_style() -> String {
     format!("{}\n{}", colour::css(), crate::html::STYLE)

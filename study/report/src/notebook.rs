@@ -4,7 +4,7 @@ use crate::caption::{caption, corner};
 use crate::colour::{self, Slots};
 use crate::grid::{Grid, Row, Value, pairs, references};
 use crate::layout::{BY_FLOW, Scope, Table};
-use crate::number::{DASH, format_number, format_optional, format_percent, name_with_unit, plural};
+use crate::number::{DASH, format_half_width, format_number, format_optional, format_percent, name_with_unit, plural};
 use crate::study::Study;
 use crate::summary;
 use crate::value::{self, sample};
@@ -140,6 +140,15 @@ pub struct CellEstimate {
     pub half_width: Option<f64>,
     /// The number of runs in the mean.
     pub runs: usize,
+}
+
+impl CellEstimate {
+    /// The mean with its interval, as the report's tables have them: `93.1 ± 0.25`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let half = self.half_width.map(|half| format!(" ± {}", format_half_width(half, self.mean)));
+        format_number(self.mean) + &half.unwrap_or_default()
+    }
 }
 
 /// The mean of a value, as a table of the report has it, in each cell of `scope`; with `by_flow` one for each flow.

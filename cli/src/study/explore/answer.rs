@@ -2,8 +2,8 @@
 
 use super::controls::controls;
 use super::source::Sources;
-use record::Run;
-use report::{Baseline, Layout, Provenance, Scope, Study};
+use record::{Flow, Run};
+use report::{BY_FLOW, Baseline, CellEstimate, Layout, Provenance, Scope, Study};
 use runner::{Driver, Observer};
 use scenario::{Overrides, Scenario};
 use serde::Deserialize;
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of samples of a time series that is recorded for the page.
 const SAMPLES: u64 = 200;
-/// The number of answers whose runs are kept in memory, for what is pinned and for undo.
-const KEPT: usize = 4;
-/// The name of the pinned runs in figures.
+/// The number of answers whose runs are kept in memory, for what is pinned, and for undo: each of a first seed or of all.
+const KEPT: usize = 24;
+/// The name of the runs pinned last in figures.
 const PINNED: &str = "pinned";
 
 /// The values in the table above the figures.
@@ -32,9 +32,19 @@ pub(super) struct Question {
     /// Whether all seeds are run, not only the first.
     #[serde(default)]
     all_seeds: bool,
-    /// The sets of the pinned runs of the same scenario.
+    /// The sets of each pinned run of the same scenario. Figures show the last one under the present one.
     #[serde(default)]
-    pinned: Option<Vec<String>>,
+    pinned: Vec<Vec<String>>,
+    /// What [`Answers::sweep`] sweeps.
+    #[serde(default)]
+    sweep: Option<SweptKey>,
+}
+
+/// A key and its values, as a `--set` writes one.
+#[derive(Clone, Debug, Deserialize)]
+struct SweptKey {
+    key: String,
+    values: Vec<String>,
 }
 
 /// Why there is no answer.
@@ -110,26 +120,41 @@ impl Answers {
     pub(super) fn answer(&self, question: &Question, cancelled: &AtomicBool) -> Result<Value, Refusal> {
         let scenario = self.load(&question.scenario, &question.sets)?;
         let runs = self.runs(&scenario, question.all_seeds, cancelled)?;
-        let pinned = match &question.pinned {
-            Some(sets) => Some(self.runs(&self.load(&question.scenario, sets)?, question.all_seeds, cancelled)?),
-            None => None,
-        };
-        let baseline = pinned.as_ref().map(|runs| Baseline { name: PINNED, runs });
+        let pinned = question
+            .pinned
+            .iter()
+            .map(|sets| self.runs(&self.load(&question.scenario, sets)?, question.all_seeds, cancelled));
+        let pinned = pinned.collect::<Result<Vec<_>, Refusal>>()?;
+        let baseline = pinned.last().map(|runs| Baseline { name: PINNED, runs });
         let study = study(&scenario, &runs, baseline);
-        let command = |verb: &str, more: &[&str]| {
-            let sets = question.sets.iter().flat_map(|set| ["--set", set]);
-            let words = ["ropewalk", verb, &question.scenario].into_iter().chain(sets).chain(more.iter().copied());
-            report::shell(&words.map(str::to_owned).collect::<Vec<_>>())
-        };
+        let compared: Vec<Study<'_>> = pinned.iter().map(|runs| self::study(&scenario, runs, None)).collect();
+        let studies: Vec<&Study<'_>> = std::iter::once(&study).chain(&compared).collect();
         let seed = runs[0].seed.to_string();
         Ok(json!({
             "digest": runs[0].digest, "seed": runs[0].seed, "runs": runs.len(),
             "figures": report::live(&study),
             "values": VALUES.map(report::value_label),
-            "rows": rows(&study, pinned.as_ref().map(|runs| self::study(&scenario, runs, None)).as_ref()),
-            "command": command("run", &[]),
-            "trace": command("trace", &["--seed", &seed, "--pcap", "run.pcapng", "--events", "run.parquet"]),
+            "rows": rows(&studies),
+            "command": question.command("run", &[]),
+            "trace": question.command("trace", &["--seed", &seed, "--pcap", "run.pcapng", "--events", "run.parquet"]),
             "text": scenario.effective_text.as_ref().unwrap_or(&scenario.text),
+        }))
+    }
+
+    /// Runs all seeds of the scenario at each value of a key, and draws the goodput across them.
+    pub(super) fn sweep(&self, question: &Question, cancelled: &AtomicBool) -> Result<Value, Refusal> {
+        let SweptKey { key, values } = question.sweep.as_ref().ok_or(Refusal::Unknown)?;
+        let values: Vec<String> = values.iter().map(|value| literal(value)).collect();
+        let set = format!("sweep.{key}=[{}]", values.join(", "));
+        let question = Question { sets: question.sets.iter().cloned().chain([set]).collect(), ..question.clone() };
+        let scenario = self.load(&question.scenario, &question.sets)?;
+        let cells = (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed)));
+        let runs = self.run(&scenario, &cells.collect::<Vec<_>>(), cancelled)?;
+        let study = study(&scenario, &runs, None);
+        Ok(json!({
+            "key": key, "seeds": scenario.seeds.len(), "figure": report::live_sweep(&study, key),
+            "values": VALUES.map(report::value_label), "rows": rows_across(&study, key),
+            "command": question.command("run", &[]),
         }))
     }
 
@@ -144,23 +169,38 @@ impl Answers {
     fn runs(&self, scenario: &Scenario, all: bool, cancelled: &AtomicBool) -> Result<Arc<Vec<Run>>, Refusal> {
         let seeds = &scenario.seeds[..if all { scenario.seeds.len() } else { 1 }];
         let name = (scenario.name.clone(), scenario.hash.clone(), seeds.len());
-        let found = self.kept().iter().find(|(kept, _)| *kept == name).map(|(_, runs)| Arc::clone(runs));
-        if let Some(runs) = found {
+        if let Some(runs) = self.found(&name) {
             return Ok(runs);
         }
         let keys: Vec<_> = seeds.iter().map(|seed| (0, *seed)).collect();
-        // One thread: the number of questions that run at once is what bounds the load.
-        let runs = runner::run(self.driver.as_ref(), scenario, &keys, Some(1), &mut Until(cancelled))?;
-        if runs.len() < keys.len() {
-            return Err(Refusal::Cancelled);
-        }
+        let runs = self.run(scenario, &keys, cancelled)?;
         // One cell has nothing that tells it apart: pinned runs are matched by their parameters.
-        let bare = |(_, run): (_, Run)| Run { parameters: BTreeMap::new(), ..run };
+        let bare = |run: Run| Run { parameters: BTreeMap::new(), ..run };
         let runs: Arc<Vec<Run>> = Arc::new(runs.into_iter().map(bare).collect());
         let mut kept = self.kept();
         kept.truncate(KEPT - 1);
         kept.push_front((name, Arc::clone(&runs)));
         Ok(runs)
+    }
+
+    /// Kept runs, which become the latest.
+    fn found(&self, name: &(String, String, usize)) -> Option<Arc<Vec<Run>>> {
+        let mut kept = self.kept();
+        let place = kept.iter().position(|(kept, _)| kept == name)?;
+        let latest = kept.remove(place)?;
+        let runs = Arc::clone(&latest.1);
+        kept.push_front(latest);
+        Some(runs)
+    }
+
+    /// The runs of these cells and seeds.
+    fn run(&self, scenario: &Scenario, keys: &[(usize, u64)], cancelled: &AtomicBool) -> Result<Vec<Run>, Refusal> {
+        // One thread: the number of questions that run at once is what bounds the load.
+        let runs = runner::run(self.driver.as_ref(), scenario, keys, Some(1), &mut Until(cancelled))?;
+        if runs.len() < keys.len() {
+            return Err(Refusal::Cancelled);
+        }
+        Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 
     /// The kept runs; poisoned only if this code panicked.
@@ -199,20 +239,63 @@ fn study<'a>(scenario: &'a Scenario, runs: &'a [Run], baseline: Option<Baseline<
     }
 }
 
-/// A row of the table for each flow: the mean and half its confidence interval of each value, here and pinned.
-fn rows(study: &Study<'_>, pinned: Option<&Study<'_>>) -> Vec<Value> {
-    let of =
-        |study: &Study<'_>, value: &str| report::estimates(study, value, &Scope::default(), true).unwrap_or_default();
-    let columns = VALUES.map(|value| (of(study, value), pinned.map(|pinned| of(pinned, value)).unwrap_or_default()));
-    let flows: Vec<&str> = study.runs[0].flows.iter().map(|flow| flow.name.as_str()).collect();
-    let number = |estimates: &[report::CellEstimate], flow: &str| {
-        let estimate =
-            estimates.iter().find(|estimate| estimate.parameters.get("flow").is_some_and(|name| name == flow))?;
-        Some(json!({ "mean": estimate.mean, "half": estimate.half_width }))
+impl Question {
+    /// The command line that runs it.
+    fn command(&self, verb: &str, more: &[&str]) -> String {
+        let sets = self.sets.iter().flat_map(|set| ["--set", set]);
+        let words = ["ropewalk", verb, &self.scenario].into_iter().chain(sets).chain(more.iter().copied());
+        report::shell(&words.map(str::to_owned).collect::<Vec<_>>())
+    }
+}
+
+/// A value in the list of a sweep: a number or a truth value as it is, anything else as text.
+fn literal(value: &str) -> String {
+    let is_number = value.parse::<f64>().is_ok() && value.ends_with(|last: char| last.is_ascii_digit());
+    let is_bare = value == "true" || value == "false" || is_number && !value.starts_with('.');
+    if is_bare { value.to_owned() } else { Value::from(value).to_string() }
+}
+
+/// The estimates of each of [`VALUES`] for each flow.
+fn estimates(study: &Study<'_>) -> [Vec<CellEstimate>; 2] {
+    VALUES.map(|value| report::estimates(study, value, &Scope::default(), true).unwrap_or_default())
+}
+
+/// The mean and half its confidence interval of a flow, in the cell in which `key` has a value if one is given, and both as text.
+fn number(estimates: &[CellEstimate], flow: &str, cell: Option<(&str, &str)>) -> Option<Value> {
+    let has = |estimate: &CellEstimate, key: &str, value: &str| {
+        estimate.parameters.get(key).is_some_and(|parameter| parameter == value)
     };
-    let row = |flow: &&str| {
-        let cells = columns.iter().map(|(here, pinned)| json!([number(here, flow), number(pinned, flow)]));
-        json!({ "flow": flow, "cells": cells.collect::<Vec<_>>() })
+    let is_it = |estimate: &&CellEstimate| {
+        has(estimate, BY_FLOW, flow) && cell.is_none_or(|(key, value)| has(estimate, key, value))
     };
-    flows.iter().map(row).collect()
+    let estimate = estimates.iter().find(is_it)?;
+    Some(json!({ "mean": estimate.mean, "half": estimate.half_width, "text": estimate.text() }))
+}
+
+/// A row of the table for each flow: each value of the present runs, and of the pinned ones after it.
+fn rows(studies: &[&Study<'_>]) -> Vec<Value> {
+    let estimates: Vec<_> = studies.iter().map(|study| estimates(study)).collect();
+    let row = |flow: &Flow| {
+        let cells = [0, 1]
+            .map(|value| estimates.iter().map(|columns| number(&columns[value], &flow.name, None)).collect::<Vec<_>>());
+        json!({ "flow": flow.name, "cells": cells })
+    };
+    studies[0].runs[0].flows.iter().map(row).collect()
+}
+
+/// A row for each value of the swept key and each flow.
+fn rows_across(study: &Study<'_>, key: &str) -> Vec<Value> {
+    let columns = estimates(study);
+    let mut rows: Vec<(&str, &str)> = Vec::new();
+    for estimate in columns.iter().flatten() {
+        let [value, flow] = [key, BY_FLOW].map(|key| estimate.parameters.get(key).map_or("", String::as_str));
+        if !rows.contains(&(value, flow)) {
+            rows.push((value, flow));
+        }
+    }
+    let row = |(value, flow): (&str, &str)| {
+        let cells = columns.each_ref().map(|column| number(column, flow, Some((key, value))));
+        json!({ "value": value, "flow": flow, "cells": cells })
+    };
+    rows.into_iter().map(row).collect()
 }

@@ -55,7 +55,8 @@ impl Explorer {
             .route("/", get(page))
             .route("/v1/scenarios", get(scenarios))
             .route("/v1/describe", post(describe))
-            .route("/v1/run", post(run));
+            .route("/v1/run", post(run))
+            .route("/v1/sweep", post(sweep));
         let guard = from_fn_with_state(Arc::clone(&self), guard);
         axum::serve(listener, routes.with_state(self).layer(guard)).await
     }
@@ -104,6 +105,10 @@ async fn guard(State(explorer): State<Arc<Explorer>>, request: Request, next: Ne
     response
 }
 
+/// The script of the page.
+const SCRIPT: &str =
+    concat!(include_str!("page/controls.js"), include_str!("page/sweep.js"), include_str!("page/script.js"));
+
 /// The page with its style and script inline. A random number per response makes its script the only one that a browser runs. The
 /// figures have their colours in `style` attributes.
 async fn page() -> Response {
@@ -111,7 +116,7 @@ async fn page() -> Response {
     let style = format!("{}\n{}", report::live_style(), include_str!("page/style.css"));
     let text = include_str!("page/index.html")
         .replace("/*STYLE*/", &style)
-        .replace("/*SCRIPT*/", concat!(include_str!("page/controls.js"), include_str!("page/script.js")))
+        .replace("/*SCRIPT*/", SCRIPT)
         .replace("NONCE", &nonce);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
@@ -130,6 +135,10 @@ async fn describe(State(explorer): State<Arc<Explorer>>, Json(question): Json<Qu
 
 async fn run(State(explorer): State<Arc<Explorer>>, Json(question): Json<Question>) -> Response {
     work(explorer, move |answers, cancelled| answers.answer(&question, cancelled)).await
+}
+
+async fn sweep(State(explorer): State<Arc<Explorer>>, Json(question): Json<Question>) -> Response {
+    work(explorer, move |answers, cancelled| answers.sweep(&question, cancelled)).await
 }
 
 /// A flag that is set when the request that holds it is answered, or dropped because its connection closed.

@@ -157,6 +157,11 @@ fn marker_legend(legend: &[Line], look: Look) -> String {
     format!("<div class=\"key\">{}</div>", legend.iter().map(entry).collect::<String>())
 }
 
+/// A figure without its files, as HTML; none if it has no values, or is one of lines over time.
+pub(crate) fn alone(study: &Study<'_>, figure: &Figure) -> Option<String> {
+    still(study, figure).map(|(drawing, _)| section(&limited(drawing), None, 0))
+}
+
 /// The drawing of lines over time.
 pub(crate) fn drawing(figure: &FigureData, baseline: &str) -> Drawing {
     let title = with_unit(&figure.title, &figure.unit);

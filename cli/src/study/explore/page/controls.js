@@ -30,8 +30,20 @@ const linear = (least, greatest, round) => ({
   number: place => round(least + (greatest - least) * place / STEPS),
 });
 
-// A control; `changed` gets its key and its new value, and whether the pointer is still dragging.
-function control(parent, { key, about, value, default: fallback, choices }, name, changed) {
+// Seven values of a slider about its place, the present one among them.
+const SWEPT = 7;
+function around({ at, number }, present) {
+  const step = STEPS / (SWEPT + 1);
+  const least = Math.min(Math.max(at(present.number) - step * (SWEPT - 1) / 2, 0), STEPS - step * (SWEPT - 1));
+  const numbers = Array.from({ length: SWEPT }, (_, place) => number(least + step * place));
+  const distance = number => Math.abs(at(number) - at(present.number));
+  const nearest = numbers.reduce((one, other) => distance(other) < distance(one) ? other : one);
+  numbers[numbers.indexOf(nearest)] = present.number;
+  return [...new Set(numbers)].map(number => `${number}${present.unit}`);
+}
+
+// A control; `changed` gets its key and its new value, and whether the pointer is still dragging, `sweep` a key and values.
+function control(parent, { key, about, value, default: fallback, choices }, name, changed, sweep) {
   const box = make('div', parent);
   box.className = 'control';
   box.dataset.key = key;
@@ -65,6 +77,11 @@ function control(parent, { key, about, value, default: fallback, choices }, name
       tell(field.value, true);
     });
     slider.addEventListener('change', () => tell(field.value, false));
+    const button = make('button', box, 'Sweep this key');
+    button.type = 'button';
+    button.className = 'sweep';
+    button.setAttribute('aria-label', `Sweep ${key}`);
+    button.onclick = () => sweep(key, around(places, quantity(field.value) ?? of));
   }
   const error = make('p', box);
   error.className = 'error';

@@ -1,5 +1,5 @@
 // The page: a change of a key is a question to the server, whose answer is drawn. While an answer is under way, only the newest
-// change waits; one that takes long is cancelled.
+// change waits. One that takes long is cancelled, but not while a slider is dragged: its curve is better than none.
 const token = new URLSearchParams(location.search).get('token');
 const PATIENCE_MS = 250;
 
@@ -18,7 +18,7 @@ async function ask(path, body, signal) {
 let scenario = null; // what the server says of it
 let controls = [];
 let sets = new Map(); // key to value, in the order of the first change
-let pinned = null; // the sets of the pinned run
+let pins = []; // the pinned runs, each with its letter and its sets
 let past = []; // earlier sets
 let answer = null;
 let running = null; // the question under way: { abort, since, wanted }
@@ -29,7 +29,7 @@ const list = sets => [...sets].map(([key, value]) => `${key}=${value}`);
 // The sets that choose a cell of the sweep, but for those that a change replaces, and the changes.
 const complete = sets => [...scenario.sets.filter(set => !sets.has(set.slice(0, set.indexOf('=')))), ...list(sets)];
 const question = all => ({
-  scenario: scenario.id, sets: complete(sets), all_seeds: all, pinned: pinned && complete(pinned),
+  scenario: scenario.id, sets: complete(sets), all_seeds: all, pinned: pins.map(pin => complete(pin.sets)),
 });
 const state = (text, name) => {
   element('state').textContent = text;
@@ -37,8 +37,9 @@ const state = (text, name) => {
 };
 
 // Asks for the first seed, and then for all of them.
-async function update() {
-  if (running && !running.all && performance.now() - running.since < PATIENCE_MS) {
+async function update(dragging = false) {
+  ageSweep();
+  if (running && !running.all && (dragging || performance.now() - running.since < PATIENCE_MS)) {
     waiting = true;
     return;
   }
@@ -50,14 +51,14 @@ async function update() {
 
 // Whether the answer came and was drawn.
 async function one(all) {
-  const mine = { abort: new AbortController(), since: performance.now(), all };
+  const mine = { abort: new AbortController(), since: performance.now(), all, pins: [...pins], sets: list(sets) };
   running = mine;
   const slow = setTimeout(() => state(all ? `running all ${scenario.seeds} seeds …` : 'running …', 'running'), PATIENCE_MS);
   if (!all) document.documentElement.dataset.state = 'running';
   try {
     const now = await ask('/v1/run', question(all), mine.abort.signal);
     if (running !== mine) return false;
-    answer = now;
+    answer = { ...now, pins: mine.pins, sets: mine.sets };
     draw(all);
     return true;
   } catch (error) {
@@ -77,34 +78,55 @@ function draw(all) {
   const seeds = all || scenario.seeds === 1;
   element('seeds').textContent = [
     answer.runs > 1 ? `Lines: seed ${answer.seed}. Pale areas: from the lowest to the highest of ${answer.runs} seeds at each instant. Numbers: means with 95 % confidence intervals.` : `Seed ${answer.seed}.`,
-    pinned ? 'Broad and pale lines: pinned.' : '',
+    answer.pins.length ? `Broad and pale lines: ${answer.pins.at(-1).name}, the run pinned last.` : '',
   ].join(' ');
   element('answer').dataset.digest = answer.digest;
   state('', seeds ? 'done' : 'first');
 }
 
-const shown = value => value == null ? '–' : String(Number(value.mean.toPrecision(4))) + (value.half == null ? '' : ` ± ${Number(value.half.toPrecision(2))}`);
+const shown = value => value?.text ?? '–';
+const difference = (value, first) => {
+  const percent = value && first?.mean ? 100 * (value.mean / first.mean - 1) : null;
+  return percent === null ? '–' : `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`;
+};
+
+// The present run, and below it each pinned one with what it changes. Differences are to the run pinned first.
 function numbers() {
   const table = element('numbers');
   table.replaceChildren();
+  const { pins } = answer;
   const head = make('tr', make('thead', table));
-  make('th', head, 'flow').className = 'corner';
-  for (const name of answer.values) {
-    make('th', head, name);
-    if (pinned) for (const column of ['pinned', 'difference']) make('th', head, column);
-  }
+  const names = answer.values.flatMap(name => pins.length ? [name, `to ${pins[0].name}`] : [name]);
+  for (const name of [...(pins.length ? ['run'] : []), 'flow', ...names, ...(pins.length ? ['changed keys'] : [])]) make('th', head, name);
   const body = make('tbody', table);
-  for (const { flow, cells } of answer.rows) {
+  [{ name: 'now', sets: answer.sets }, ...pins].forEach((run, place) => answer.rows.forEach(({ flow, cells }, index) => {
     const row = make('tr', body);
-    make('th', row, flow).scope = 'row';
-    for (const [here, before] of cells) {
-      make('td', row, shown(here));
-      if (!pinned) continue;
-      make('td', row, shown(before));
-      const percent = here && before && before.mean ? 100 * (here.mean / before.mean - 1) : null;
-      make('td', row, percent === null ? '–' : `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`);
+    if (pins.length) runCell(row, run, place, index);
+    make(pins.length ? 'td' : 'th', row, flow);
+    for (const cell of cells) {
+      make('td', row, shown(cell[place]));
+      if (pins.length) make('td', row, place === 1 ? '–' : difference(cell[place], cell[1]));
     }
-  }
+    if (pins.length) make('td', row, index === 0 ? changes(run.sets) : '').className = 'keys';
+  }));
+}
+
+const changes = sets => (Array.isArray(sets) ? sets : list(sets)).join(', ') || 'none';
+function runCell(row, { name }, place, index) {
+  const cell = make('th', row, index === 0 ? name : '');
+  cell.scope = 'row';
+  if (place === 0 || index > 0) return;
+  const button = make('button', cell, '×');
+  button.type = 'button';
+  button.setAttribute('aria-label', `Remove ${name}`);
+  button.onclick = () => pin(pins.filter(pin => pin.name !== name));
+}
+
+const PINS = [...'ABCDEFGH'];
+function pin(next) {
+  pins = next;
+  element('pin').disabled = pins.length === PINS.length;
+  update();
 }
 
 // Shows the reader's message at its key, or below the buttons.
@@ -124,7 +146,7 @@ function changed(key, value, dragging) {
   else sets.set(key, value);
   if (!dragging) remember();
   show();
-  update();
+  update(dragging);
 }
 
 // A drag of a slider is one step of undo.
@@ -154,7 +176,7 @@ function lay(parent, list) {
     if (own !== group) make('h2', parent, own);
     group = own;
     const name = key.includes('.') ? key.split('.').slice(own.split(' ').length).join('.') : key;
-    controls.push(control(parent, item, name, changed));
+    controls.push(control(parent, item, name, changed, openSweep));
   }
 }
 
@@ -196,11 +218,12 @@ async function open(id, changes) {
     element('work').hidden = false;
     return refuse(error);
   }
-  [sets, pinned, past, dragFrom] = [new Map(changes), null, [], null];
+  [sets, pins, past, dragFrom] = [new Map(changes), [], [], null];
+  closeSweep();
   element('title').textContent = scenario.title;
   element('about').textContent = scenario.about.trim();
   document.title = `${scenario.name} – Ropewalk`;
-  element('pin').textContent = 'Pin this run';
+  element('pin').disabled = false;
   element('search').value = '';
   element('found').replaceChildren();
   arrange();
@@ -211,6 +234,7 @@ async function open(id, changes) {
 
 function startPage(scenarios) {
   running?.abort.abort();
+  closeSweep();
   [element('start').hidden, element('work').hidden] = [false, true];
   const fill = () => {
     element('list').replaceChildren();
@@ -241,9 +265,8 @@ async function copy(text, what) {
 }
 
 element('pin').onclick = () => {
-  pinned = pinned ? null : new Map(sets);
-  element('pin').textContent = pinned ? 'Unpin' : 'Pin this run';
-  update();
+  const name = PINS.find(letter => pins.every(pin => pin.name !== letter));
+  pin([...pins, { name, sets: new Map(sets) }]);
 };
 element('undo').onclick = () => {
   if (past.length === 0) return;
