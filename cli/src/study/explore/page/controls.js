@@ -77,9 +77,10 @@ function control(parent, { key, about, value, default: fallback, choices }, name
       tell(field.value, true);
     });
     slider.addEventListener('change', () => tell(field.value, false));
-    const button = make('button', box, 'Sweep this key');
+    const button = make('button', box, 'Sweep');
     button.type = 'button';
     button.className = 'sweep';
+    button.title = 'Sweep this key';
     button.setAttribute('aria-label', `Sweep ${key}`);
     button.onclick = () => sweep(key, around(places, quantity(field.value) ?? of));
   }

@@ -11,7 +11,7 @@ function openSweep(key, texts) {
   element('swept-values').value = texts.join(', ');
   for (const id of ['swept-figure', 'swept-numbers']) element(id).replaceChildren();
   runSweep(key);
-  element('swept').scrollIntoView({ block: 'nearest' });
+  element('swept').scrollIntoView({ block: 'start' });
 }
 
 async function runSweep(key) {
