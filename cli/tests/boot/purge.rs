@@ -3,7 +3,7 @@
 use crate::debian::BOOKWORM;
 use crate::pair::{Pair, changes, traces};
 
-/// A tunnel that somebody has made by hand, beside that of the setup.
+/// A tunnel that somebody has made by hand, next to that of the setup.
 const BY_HAND: &str = "umask 077
 ropewalk genkey > /etc/ropewalk/rw9.key
 echo '[interface]

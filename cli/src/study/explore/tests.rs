@@ -46,7 +46,7 @@ impl Driver for Counting {
     }
 }
 
-/// A server on a thread of its own, which ends with the test's process.
+/// A server on another thread, which ends with the test's process.
 fn serve(driver: Counting) -> (SocketAddr, String) {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
