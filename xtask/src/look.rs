@@ -49,7 +49,8 @@ pub(crate) fn at(site: &Path, pages: &[String], screenshots: bool) -> Result<(),
             let file = folder.join(format!("{}-{screen}.png", page.replace('/', "-")));
             let (file, size) = (format!("--screenshot={}", file.display()), format!("--window-size={width},1600"));
             let colours = format!("--blink-settings=preferredColorScheme={colours}");
-            chromium(&["--hide-scrollbars", &colours, &size, &file], &format!("{}/{page}.html", server.address))?;
+            let options = ["--hide-scrollbars", "--virtual-time-budget=8000", &colours, &size, &file];
+            chromium(&options, &format!("{}/{page}.html", server.address))?;
         }
     }
     shell::print(&format!("look: {} pages and the search are fine; {}\n", pages.len(), folder.display()))
