@@ -1,7 +1,9 @@
 //! A traced run is the run without a trace, and what a capture and the events say is what its record says.
 
 mod browser;
+mod captures;
 mod page;
+mod qlog;
 
 use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
 use ropewalk_trace::{Outputs, Side, trace};

@@ -1,23 +1,24 @@
 //! Two captures are compared packet by packet: the simulator's, and ones made by hand.
 
+use crate::experiment;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use ropewalk_trace::{Outputs, compare, trace};
-use scenario::Overrides;
+use scenario::model::Experiment;
 use std::fs;
 use std::path::{Path, PathBuf};
 use units::Span;
 
 const WITHIN: Span = Span::from_millis(1);
 
-/// The capture of a run of two seconds at the near end, with more lines in the scenario.
+/// A flow over Wi-Fi, which loses packets at random, with more lines in the scenario.
+fn over_wifi(more: &str) -> Experiment {
+    experiment(&format!("[[flow]]\nname = \"f\"\npath = \"wifi\"\n{more}"))
+}
+
+/// The capture of a run at the near end.
 fn capture(folder: &Path, name: &str, more: &str) -> PathBuf {
-    let text = format!(
-        "name = \"c\"\nduration = \"2s\"\n[[path]]\nname = \"p\"\nrate = \"10mbit\"\ndelay = \"10ms\"\n\
-         [[flow]]\nname = \"f\"\n{more}"
-    );
-    let scenario = scenario::parse("test", &text, Path::new(""), &Overrides::default()).expect("a scenario");
     let pcap = folder.join(name);
-    trace(&scenario.cells[0].experiment, 1, &Outputs { pcap: Some(&pcap), ..Outputs::default() }).expect("a run");
+    trace(&over_wifi(more), 1, &Outputs { pcap: Some(&pcap), ..Outputs::default() }).expect("a run");
     pcap
 }
 
@@ -26,7 +27,7 @@ fn the_first_packet_that_an_event_changes_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let plain = capture(folder.path(), "plain.pcapng", "");
     assert!(compare(&[&plain, &plain], Span::ZERO).unwrap().contains("\nthe same: "));
-    let event = "[[event]]\nat = \"1s\"\npath = \"p\"\ndelay = \"15ms\"\n";
+    let event = "[[event]]\nat = \"1s\"\npath = \"wifi\"\ndelay = \"15ms\"\n";
     let text = compare(&[&plain, &capture(folder.path(), "changed.pcapng", event)], WITHIN).unwrap();
     let differing: Vec<&str> = text.lines().filter(|line| line.starts_with('*')).collect();
     let time = |line: &str| line.split_whitespace().nth(2).unwrap().parse::<f64>().unwrap();
@@ -103,10 +104,8 @@ fn numbers_times_and_missing_packets_are_differences() {
 fn a_trace_that_fails_leaves_the_files_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let [pcap, missing] = ["p.pcapng", "missing/e.parquet"].map(|name| folder.path().join(name));
-    let scenario =
-        "name = \"c\"\nduration = \"1s\"\n[[path]]\nname = \"p\"\nrate = \"10mbit\"\n[[flow]]\nname = \"f\"\n";
-    let scenario = scenario::parse("test", scenario, Path::new(""), &Overrides::default()).expect("a scenario");
-    let trace = |outputs: &Outputs<'_>| trace(&scenario.cells[0].experiment, 1, outputs);
+    let experiment = over_wifi("");
+    let trace = |outputs: &Outputs<'_>| trace(&experiment, 1, outputs);
     fs::write(&pcap, "of before").unwrap();
     assert!(trace(&Outputs { pcap: Some(&pcap), events: Some(&missing), ..Outputs::default() }).is_err());
     assert_eq!(fs::read(&pcap).unwrap(), b"of before");

@@ -1,27 +1,9 @@
 //! A qlog has the fields and types of draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events, and the counts of
 //! the record.
 
+use crate::experiment;
 use ropewalk_trace::{Outputs, trace};
-use scenario::Overrides;
 use serde_json::Value;
-use std::path::Path;
-
-const TWO_PATHS: &str = r#"
-name = "logged"
-duration = "4s"
-[[path]]
-name = "wifi"
-rate = "20mbit"
-delay = "10ms"
-loss = "0.5%"
-[[path]]
-name = "lte"
-rate = "10mbit"
-delay = "30ms"
-queue = { limit = "30p" }
-[[flow]]
-name = "f"
-"#;
 
 /// Members of the draft's definitions with their CDDL types; `?` marks optional ones. The draft has more of them.
 const DEFINITIONS: [(&str, &[(&str, &str)]); 9] = [
@@ -73,10 +55,9 @@ fn check(definition: &str, value: &Value) {
 fn log(keys: &str) -> (Vec<Value>, record::Run) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.sqlog");
-    let text = format!("{TWO_PATHS}{keys}");
-    let scenario = scenario::parse("test", &text, Path::new(""), &Overrides::default()).expect("a scenario");
+    let experiment = experiment(&format!("[[flow]]\nname = \"f\"\n{keys}"));
     let outputs = Outputs { qlog: Some(&path), ..Outputs::default() };
-    let run = trace(&scenario.cells[0].experiment, 7, &outputs).expect("a trace");
+    let run = trace(&experiment, 7, &outputs).expect("a trace");
     let text = std::fs::read_to_string(&path).expect("a log");
     let records: Vec<Value> = text
         .split_terminator('\n')
