@@ -23,7 +23,7 @@ mod worlds;
 
 use crate::arguments::AFTER_HELP;
 use crate::{Failure, output};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::ops::Range;
 use std::path::PathBuf;
 use store::Shard;
@@ -275,6 +275,8 @@ pub(crate) struct Drill {
 }
 
 #[derive(Args, Debug)]
+#[group(skip)]
+#[command(group = ArgGroup::new("outputs").required(true).multiple(true).args(["page", "pcap", "events", "qlog"]))]
 pub(crate) struct Trace {
     /// The scenario: a TOML file, a name of `ropewalk list scenarios`, or a folder that `ropewalk run` has filled
     pub(crate) scenario: PathBuf,
@@ -291,7 +293,7 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write the packets of the hosts of one side, as pcapng for Wireshark and tcpdump
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["events", "qlog", "page"])]
+    #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// The side whose packets --pcap writes
     #[arg(long, value_enum, default_value_t = SideChoice::Near)]

@@ -25,8 +25,8 @@ impl Output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // As a new file has: less what the user's mask takes away.
         let mut builder = Builder::new();
-        let file =
-            builder.permissions(Permissions::from_mode(0o666)).prefix(".trace-").suffix(".tmp").tempfile_in(folder)?;
+        let builder = builder.permissions(Permissions::from_mode(0o666)).prefix(".trace-").suffix(".tmp");
+        let file = builder.tempfile_in(folder).map_err(without_name)?;
         let (file, temporary) = file.into_parts();
         Ok((Self { path, temporary: Some(temporary) }, file))
     }
@@ -35,4 +35,10 @@ impl Output {
     pub(crate) fn keep(self) -> io::Result<()> {
         self.temporary.map_or(Ok(()), |temporary| temporary.persist(self.path).map_err(|error| error.error))
     }
+}
+
+/// The reason alone: the name of the temporary file says nothing to the user.
+fn without_name(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    text.split_once(" at path ").map_or(error, |(reason, _)| io::Error::other(reason.to_owned()))
 }

@@ -106,6 +106,9 @@ fn a_trace_that_fails_leaves_the_files_as_they_were() {
     let [pcap, missing] = ["p.pcapng", "missing/e.parquet"].map(|name| folder.path().join(name));
     let experiment = over_wifi("");
     let trace = |outputs: &Outputs<'_>| trace(&experiment, 1, outputs);
+    let nowhere = folder.path().join("missing/p.pcapng");
+    let error = trace(&Outputs { pcap: Some(&nowhere), ..Outputs::default() }).unwrap_err().to_string();
+    assert!(error.ends_with("missing/p.pcapng: No such file or directory (os error 2)"), "{error}");
     fs::write(&pcap, "of before").unwrap();
     assert!(trace(&Outputs { pcap: Some(&pcap), events: Some(&missing), ..Outputs::default() }).is_err());
     assert_eq!(fs::read(&pcap).unwrap(), b"of before");
