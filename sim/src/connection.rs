@@ -5,7 +5,7 @@ use crate::multipath::SubflowStats;
 use crate::quic::QuicConnection;
 use crate::super_segment::SuperSegment;
 use control::{CaState, Controller, Decision};
-use schedule::Scheduler;
+use schedule::{Choices, Scheduler};
 use transport::path::{Limit, LimitTimes, LimitedTimes};
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender, SinglePathSender};
@@ -284,6 +284,15 @@ impl Connection {
             Self::Single(_) => None,
             Self::Multi(multi) => Some(multi.sender.scheduler_mut()),
             Self::Quic(quic) => Some(quic.sender.scheduler_mut()),
+        }
+    }
+
+    /// The choices of the scheduler of a connection over several paths.
+    pub(crate) fn choices_mut(&mut self) -> Option<&mut Choices> {
+        match self {
+            Self::Single(_) => None,
+            Self::Multi(multi) => Some(multi.sender.choices_mut()),
+            Self::Quic(quic) => Some(quic.sender.choices_mut()),
         }
     }
 

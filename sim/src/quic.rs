@@ -19,8 +19,9 @@ impl QuicConnection {
         Self { sender, receiver, stats: MultipathStats::new(paths) }
     }
 
-    /// Measures after the sender has handled a packet of the receiver. Returns the RTT sample that it gave, if any.
-    pub(crate) fn measure_reply(&mut self, reply: &Reply) -> Option<Span> {
+    /// Measures after the sender has handled a packet of the receiver. Returns the path and the RTT sample that it
+    /// gave, if any.
+    pub(crate) fn measure_reply(&mut self, reply: &Reply) -> Option<(u16, Span)> {
         let ReplyContent::Ack(ack) = &reply.content else { return None };
         let index = usize::from(ack.path);
         let path = self.sender.paths().nth(index).expect("the acknowledgement names a path of the connection");
@@ -29,7 +30,7 @@ impl QuicConnection {
             self.stats.add_rtt(index, rtt, path.smoothed_rtt);
         }
         self.sender.drain_delays(|delay, degree| self.stats.add_delays(delay, degree));
-        sample
+        sample.map(|rtt| (ack.path, rtt))
     }
 
     /// Hands a packet to the receiver. Returns what is to be sent at once, if anything.

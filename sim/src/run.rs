@@ -99,6 +99,13 @@ impl Simulation {
     pub fn trace(&mut self) {
         debug_assert_eq!(self.now, Instant::ZERO);
         self.engine.network.start_trace();
+        for flow in &mut self.engine.flows {
+            if let FlowProtocol::Tcp(tcp) = &mut flow.protocol
+                && let Some(choices) = tcp.connection.choices_mut()
+            {
+                choices.keep();
+            }
+        }
     }
 
     /// The events since the last call, in the order in which they happened; none if the run is not [traced](Self::trace).

@@ -14,7 +14,7 @@ use scenario::model::{Requests, Route};
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Ack, Input, Receiver, Segment, SegmentKind};
 use transport::{mptcp, quic};
-use units::Instant;
+use units::{Instant, Span};
 
 /// Both ends of a flow of TCP, MPTCP or multipath QUIC, which has one connection, or several in sequence.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(crate) struct TcpFlow {
     /// Why the controllers of earlier connections failed.
     controller_failures: Vec<String>,
     pub rtt: Distribution,
+    /// Subflow and value of the latest sample, until it is traced.
+    pub latest_rtt: Option<(u16, Span)>,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
     pub peak: PeakGoodput,
@@ -68,6 +70,7 @@ impl TcpFlow {
             limits: FlowLimits::default(),
             controller_failures: Vec::new(),
             rtt: Distribution::default(),
+            latest_rtt: None,
             arrived_bytes: 0,
             peak: PeakGoodput::default(),
             completed: None,
@@ -253,22 +256,28 @@ impl TcpFlow {
         connection == self.connection_number || !matches!(self.connection, Connection::Single(_))
     }
 
+    /// Adds a subflow's RTT sample, if there is one.
+    fn add_rtt(&mut self, sample: Option<(u16, Span)>) {
+        if let Some((_, rtt)) = sample {
+            self.rtt.add(rtt);
+            self.latest_rtt = sample;
+        }
+    }
+
     /// Called when an acknowledgement reaches the sender.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Connection::Single(single) = &mut self.connection else { return };
         single.sender.handle(now, Input::Ack(ack));
-        if let Some(rtt) = single.sender.last_rtt() {
-            self.rtt.add(rtt);
-        }
+        let sample = single.sender.last_rtt();
+        self.add_rtt(sample.map(|rtt| (0, rtt)));
     }
 
     /// Called when an acknowledgement reaches the sender of a subflow.
     pub(crate) fn on_mptcp_ack(&mut self, now: Instant, ack: &mptcp::Ack) {
         let Connection::Multi(multi) = &mut self.connection else { return };
         multi.sender.handle(now, mptcp::Input::Ack(ack));
-        if let Some(rtt) = multi.measure_ack(ack) {
-            self.rtt.add(rtt);
-        }
+        let sample = multi.measure_ack(ack);
+        self.add_rtt(sample.map(|rtt| (ack.subflow, rtt)));
     }
 
     /// Called when a segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one
@@ -333,9 +342,8 @@ impl TcpFlow {
     pub(crate) fn on_quic_reply(&mut self, now: Instant, reply: &quic::Reply) {
         let Connection::Quic(quic) = &mut self.connection else { return };
         quic.sender.handle(now, quic::Input::Reply(reply));
-        if let Some(rtt) = quic.measure_reply(reply) {
-            self.rtt.add(rtt);
-        }
+        let sample = quic.measure_reply(reply);
+        self.add_rtt(sample);
     }
 
     /// Called when a packet reaches the receiver of a QUIC connection. Returns the packet to be sent at once, if any.

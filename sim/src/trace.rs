@@ -8,12 +8,13 @@ use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
 use control::CaState;
 use link::EcnField;
+use schedule::Choice;
 use transport::path::Limit;
 use transport::{mptcp, quic, tcp};
 use units::{Instant, Rate, Span};
 
 /// Something that happened in a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
     /// Time of the event.
     pub at: Instant,
@@ -22,7 +23,7 @@ pub struct TraceEvent {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Traced {
     /// A host sends a packet.
     Sent(TracedPacket),
@@ -54,6 +55,22 @@ pub enum Traced {
         flow: u16,
         /// The packet.
         packet: quic::DeclaredLost,
+    },
+    /// An RTT sample, as it enters the record.
+    Rtt {
+        /// The number of the flow in the experiment.
+        flow: u16,
+        /// The subflow.
+        subflow: u16,
+        /// The sample.
+        rtt: Span,
+    },
+    /// A decision of the scheduler of a connection over several paths.
+    Choice {
+        /// The number of the flow in the experiment.
+        flow: u16,
+        /// The decision. Its paths are the subflows.
+        choice: Choice,
     },
     /// Why a flow, or a subflow, sends nothing more now, after each input of its sender.
     Limit {
@@ -197,6 +214,17 @@ pub(crate) fn declared_lost(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = Tr
         Connection::Single(_) | Connection::Multi(_) => &[],
     };
     packets.iter().map(move |packet| Traced::DeclaredLost { flow, packet: *packet })
+}
+
+/// The RTT sample that a flow's sender has taken since the last call.
+pub(crate) fn rtt(flow: u16, tcp: &mut TcpFlow) -> impl Iterator<Item = Traced> + use<> {
+    tcp.latest_rtt.take().into_iter().map(move |(subflow, rtt)| Traced::Rtt { flow, subflow, rtt })
+}
+
+/// The choices of a flow's scheduler since its latest input.
+pub(crate) fn choices(flow: u16, tcp: &mut TcpFlow) -> impl Iterator<Item = Traced> + use<> {
+    let choices = tcp.connection.choices_mut().map(schedule::Choices::take).unwrap_or_default();
+    choices.into_iter().map(move |choice| Traced::Choice { flow, choice })
 }
 
 /// The limits of a flow and of its subflows.

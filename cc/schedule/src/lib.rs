@@ -9,6 +9,7 @@
 mod adaptive_redundant;
 mod blest;
 mod byte_deficit;
+mod choices;
 mod daps;
 mod earliest;
 mod ecf;
@@ -26,6 +27,7 @@ mod weighted;
 pub use adaptive_redundant::AdaptiveRedundant;
 pub use blest::Blest;
 pub use byte_deficit::ByteDeficit;
+pub use choices::{Choice, Choices};
 pub use daps::Daps;
 pub use earliest::Earliest;
 pub use ecf::Ecf;

@@ -207,7 +207,12 @@ impl Engine {
         };
         let now = self.network.now;
         loop {
-            match tcp.poll(now) {
+            let output = tcp.poll(now);
+            if self.network.trace.is_some() {
+                trace::rtt(flow, tcp).for_each(|rtt| self.network.push_trace(rtt));
+                trace::choices(flow, tcp).for_each(|choice| self.network.push_trace(choice));
+            }
+            match output {
                 SenderOutput::Tcp(segment) => {
                     if let Some(SplitConnection::Near(split)) = split {
                         split.on_sent(now, &segment);

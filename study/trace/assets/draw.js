@@ -2,9 +2,10 @@ const KINDS = ['data', 'retransmission', 'copy'];
 const ARRIVED = 4, LOST = 8, SPURIOUS = 16;
 const STATES = ['Open', 'Disorder', 'CWR', 'Recovery', 'Loss'];
 const CAUSES = ['dropped by the queue of', 'lost on', 'discarded by the receiver: wrong checksum'];
-/** The kinds of marks with their signs. */
-const MARKS = { 'lost in the network': '×', retransmission: '▲', 'spurious retransmission': '△', copy: '□', 'state change': '◆', timeout: '●' };
-const FADED = 0.5;
+const CHOICE = 'choice of the scheduler', WAIT = 'scheduler waits';
+/** The kinds of marks with their signs. Those of the scheduler are shown when they are chosen. */
+const MARKS = { 'lost in the network': '×', retransmission: '▲', 'spurious retransmission': '△', copy: '□', 'state change': '◆', timeout: '●', [CHOICE]: '◇', [WAIT]: '◌' };
+const FADED = 0.5, DOTS = [1, 3];
 
 const trace = JSON.parse(document.getElementById('data').textContent), LIMITS = trace.limits;
 const find = id => document.getElementById(id);
@@ -20,14 +21,15 @@ const linkName = code => (code < 0 ? '' : trace.links[code >> 1] + (code & 1 ? '
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 async function loadStrand(packed, hasDataAcks) {
-  const [packets, losses, acks, states, limits] = await Promise.all(
-    [packed.packets, packed.losses, packed.acks, packed.states, packed.limits].map(table));
+  const [packets, losses, acks, sacks, rtts, views, states, limits] = await Promise.all(
+    [packed.packets, packed.losses, packed.acks, packed.sacks, packed.rtts, packed.views, packed.states, packed.limits].map(table));
   const isNew = (_, at) => (packets.flags[at] & 3) === 0, t = packets.t.filter(isNew);
   const strand = {
-    ...packed, packets, losses, acks, states,
+    ...packed, packets, losses, acks, sacks, views, states,
     sent: { number: new Series(t, packets.number.filter(isNew)), data: new Series(t, packets.data.filter(isNew)) },
     acked: { number: new Series(acks.t, acks.number), data: hasDataAcks ? new Series(acks.t, acks.data) : null },
-    lines: Object.fromEntries(['cwnd', 'ssthresh', 'flight', 'pacing', 'srtt'].map(key => [key, new Series(states.t, states[key])])),
+    window: new Series(acks.t, acks.window),
+    lines: { rtt: new Series(rtts.t, rtts.rtt), ...Object.fromEntries(['cwnd', 'ssthresh', 'flight', 'pacing', 'srtt'].map(key => [key, new Series(states.t, states[key])])) },
     state: new Band(states.t, states.state, trace.end, STATES.length),
     limit: limits.length ? new Band(limits.t, limits.limit, trace.end, LIMITS.length) : null,
     lossOf: new Map(),
@@ -55,11 +57,21 @@ function marksOf(strand) {
   return found.sort((a, b) => a.t - b.t);
 }
 
+/** The choices of the scheduler, or its waits, as marks; these at the first strand. */
+function choicesOf(wanted) {
+  const { choices, strands } = flow, found = [];
+  for (let at = 0; at < choices.length; at++) {
+    const strand = strands[choices.strand[at]], kind = strand ? CHOICE : WAIT;
+    if (kind === wanted) found.push({ t: choices.t[at], kind, strand: strand || shown()[0], choice: at });
+  }
+  return found;
+}
+
 async function choose(index) {
   const packed = trace.flows[index];
-  const limits = await table(packed.limits);
+  const [limits, choices] = await Promise.all([packed.limits, packed.choices].map(table));
   flow = {
-    ...packed, strands: await Promise.all(packed.strands.map(strand => loadStrand(strand, packed.hasDataAcks))),
+    ...packed, choices, strands: await Promise.all(packed.strands.map(strand => loadStrand(strand, packed.hasDataAcks))),
     limit: limits.length ? new Band(limits.t, limits.limit, trace.end, LIMITS.length) : null,
   };
   queues ??= await Promise.all(trace.queues.map(async queue => {
@@ -68,6 +80,7 @@ async function choose(index) {
   }));
   options(find('path'), ['all', ...flow.strands.map(strand => strand.name)], flow.strands.length > 1);
   options(find('numbers'), null, flow.hasDataNumbers);
+  for (const option of find('kind').options) option.hidden = (option.value === CHOICE || option.value === WAIT) && !choices.length;
   find('said').textContent = `${flow.strands.reduce((sum, strand) => sum + strand.packets.length, 0)} packets with data.`;
   layOut();
 }
@@ -88,7 +101,10 @@ function layOut() {
   };
   const sequence = (strands, height) => ({
     label: `${strands.length === 1 ? `${strands[0].name}, ` : ''}${key === 'data' ? 'number of data' : 'packet number'}`, unit: 1, height, key, strands,
-    lines: strands.flatMap(strand => (strand.acked[key] ? [{ series: strand.acked[key], colour: strand.colour, alpha: FADED }] : [])),
+    lines: strands.flatMap(strand => [
+      ...(strand.acked[key] ? [{ series: strand.acked[key], colour: strand.colour, alpha: FADED }] : []),
+      ...(flow.hasDataNumbers === (key === 'data') ? [{ series: strand.window, colour: strand.colour, dash: DOTS, isBound: true }] : []),
+    ]),
   });
   const lanes = key === 'data' ? [sequence(strands, 330)] : strands.map(strand => sequence([strand], Math.max(330 / strands.length, 170)));
   const ofLinks = queues.filter(({ link }) => strands.some(({ links }) => links.includes(link)));
@@ -101,14 +117,15 @@ function layOut() {
     ...lanes,
     { ...lines([['flight', { alpha: FADED }], ['ssthresh', { dash }], ['cwnd', { width: 1.6 }]], 1, 'packets: window, in flight', 150), strands, isWindow: true },
     lines([['pacing', {}]], 1e3, 'pacing, Mbit/s', 80),
-    lines([['srtt', {}]], 1e3, 'smoothed RTT, ms', 90),
+    lines([['rtt', { alpha: FADED, width: 0.8 }], ['srtt', {}]], 1e3, 'RTT, ms: smoothed, samples', 90),
     { label: 'queue, packets', unit: 1, height: 90, base: 0, lines: ofLinks.map(({ series, colour, isReverse }) => ({ series, colour, dash: isReverse ? dash : null })) },
   ].filter(panel => panel.key || panel.lines.length);
   if (states.length) panels.push({ label: 'state', height: 17 * states.length, rows: states.map(strand => ({ name: strand.name, band: strand.state, names: STATES })) });
   if (bands.length) panels.push({ label: 'limited by', height: 17 * bands.length, rows: bands });
   if (isPrinted) panels.forEach(panel => { panel.height *= panel.rows ? 1 : 0.72; }); // a page of paper
   const wanted = find('kind').value;
-  marks = strands.flatMap(strand => strand.marks).filter(mark => !wanted || mark.kind === wanted).sort((a, b) => a.t - b.t);
+  const all = wanted === CHOICE || wanted === WAIT ? choicesOf(wanted).filter(mark => strands.includes(mark.strand)) : strands.flatMap(strand => strand.marks);
+  marks = all.filter(mark => !wanted || mark.kind === wanted).sort((a, b) => a.t - b.t);
   legend(strands, ofLinks, [states.length && ['State', STATES], bands.length && ['Limited by', LIMITS]].filter(Boolean));
   draw();
 }
@@ -122,8 +139,9 @@ function legend(strands, ofLinks, categories) {
     span.append(mark, name);
     return span;
   };
-  const looks = [['window; sent packets', ''], ['in flight; acknowledged', 'light'], ['threshold', 'dashed']];
-  const kinds = Object.keys(MARKS).filter(kind => strands.some(strand => strand.marks.some(mark => mark.kind === kind)));
+  const looks = [['window; sent packets; smoothed', ''], ['in flight; acknowledged; samples', 'light'], ['threshold', 'dashed'], ['receive window', 'dotted']];
+  const isDrawn = kind => kind === find('kind').value || strands.some(strand => strand.marks.some(mark => mark.kind === kind));
+  const kinds = Object.keys(MARKS).filter(isDrawn);
   const others = ofLinks.filter(({ name }) => !strands.some(strand => strand.name === name));
   const boxes = (title, names) => [title, ...names].map((name, index) => (index ? entry({ className: 'box', colour: categoryColour(names, index - 1) || property('--line') }, name) : `${name}:`));
   find('key').replaceChildren(
@@ -206,7 +224,7 @@ const span = t => { const from = upTo(t, view.from); return [Math.max(from - 1, 
 function paintPanel(panel) {
   const { top, height, unit, key } = panel;
   const series = [...panel.lines.map(line => line.series), ...(key ? panel.strands.map(strand => strand.sent[key]) : [])];
-  const found = series.map(one => one.extremes(...(key && !panel.lines.some(line => line.series === one) ? inside(one.t) : span(one.t))));
+  const found = series.filter((_, at) => !panel.lines[at]?.isBound).map(one => one.extremes(...(key && !panel.lines.some(line => line.series === one) ? inside(one.t) : span(one.t))));
   let low = panel.base ?? Math.min(...found.map(pair => pair[0])), high = Math.max(...found.map(pair => pair[1]), low);
   if (!Number.isFinite(low)) [low, high] = [0, 1];
   const room = Math.max((high - low) * 0.06, key ? 1 : 0.06 * unit);
@@ -225,6 +243,7 @@ function paintPanel(panel) {
   pen.clip();
   for (const line of panel.lines) paintLine(line, y);
   if (key) panel.strands.forEach(strand => paintPackets(strand, key, y));
+  if (key === 'number') panel.strands.forEach(strand => paintSacks(strand, y));
   if (key || panel.isWindow) paintMarks(panel, y);
   pen.restore();
 }
@@ -286,7 +305,27 @@ function paintPackets(strand, key, y) {
   }
 }
 
+/** SACK blocks: a bar at the acknowledgement that has each, once they are apart. */
+function paintSacks({ sacks, colour }, y) {
+  const [first, last] = inside(sacks.t);
+  if (last - first > width / 2) return;
+  pen.fillStyle = colour[theme()];
+  pen.globalAlpha = FADED;
+  for (let at = first; at < last; at++) pen.fillRect(scaleX(sacks.t[at]) - 1.5, y(sacks.to[at]), 3, Math.max(y(sacks.from[at]) - y(sacks.to[at]), 1));
+  pen.globalAlpha = 1;
+}
+
+/** Where a choice has its mark: at its data; a wait, and data whose packet is not sent yet, at the latest packet. */
+function choiceY({ strand, choice, t }, key) {
+  const { packets } = strand, data = flow.choices.data[choice];
+  if (flow.choices.strand[choice] >= 0 && key === 'data') return data + 0.5;
+  const next = upTo(packets.t, t - 0.5);
+  for (let at = next; at < Math.min(next + 500, packets.length); at++) if (key === 'number' && packets.data[at] === data) return packets.number[at] + 0.5;
+  return next ? packets[key][next - 1] + 0.5 : null;
+}
+
 function markY(mark, panel) {
+  if (mark.choice !== undefined) return panel.isWindow ? null : choiceY(mark, panel.key);
   if (panel.isWindow) return mark.state === undefined ? null : mark.strand.states.cwnd[mark.state];
   return mark.packet === undefined ? null : mark.strand.packets[panel.key][mark.packet] + 0.5;
 }

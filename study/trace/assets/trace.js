@@ -35,16 +35,45 @@ function sender(strand, time) {
   return `${state}window ${states.cwnd[at]}, in flight ${states.flight[at]}${threshold}${rtt}${pacing}`;
 }
 
+/** What the scheduler saw of each path at a choice. */
+function seen(choice) {
+  const time = flow.choices.t[choice];
+  const view = ({ name, states, views }) => {
+    const at = upTo(states.t, time) - 1, rtt = at < 0 || states.srtt[at] < 0 ? '' : `RTT ${ms(states.srtt[at])}, `;
+    const window = at < 0 ? '' : `window ${states.cwnd[at]}, `;
+    return `${name}: ${['inactive', 'no room', 'room'][views.availability[choice]]}, ${rtt}${window}${views.buffered[choice]} buffered`;
+  };
+  return `It saw ${flow.strands.map(view).join('; ')}.`;
+}
+
+function describeChoice(choice) {
+  const { choices } = flow, strand = flow.strands[choices.strand[choice]], first = choices.data[choice], count = choices.count[choice];
+  const data = count > 1 ? `data ${first} to ${first + count - 1}` : count ? `data ${first}` : 'no data that it may carry';
+  return `Scheduler at ${seconds(choices.t[choice])}: ${strand ? `${strand.name} gets ${data}` : 'waits'}. ${seen(choice)}`;
+}
+
+/** The choice that gave a packet its data to a path; none if it is not among the latest ones. */
+function choiceFor(strand, at) {
+  const { choices } = flow, data = strand.packets.data[at], last = upTo(choices.t, strand.packets.t[at]) - 1;
+  for (let choice = last; choice >= Math.max(last - 2000, 0); choice--) {
+    const first = choices.data[choice];
+    if (flow.strands[choices.strand[choice]] === strand && data >= first && data < first + choices.count[choice]) return choice;
+  }
+  return null;
+}
+
 function describePacket(strand, at) {
   const { packets } = strand, kind = ['Packet', 'Retransmission: packet', 'Copy: packet'][packets.flags[at] & 3];
   const first = `${strand.name}: ${kind} ${numbers(strand, at)}, sent at ${seconds(packets.t[at])}, ${fate(strand, at)}.`;
   const before = packets.flags[at] & 3 ? earlier(strand, at) : null;
   const why = before && ` Its data was sent before at ${seconds(before.strand.packets.t[before.at])} on ${before.strand.name}, and ${fate(before.strand, before.at)}.`;
   const spurious = packets.flags[at] & SPURIOUS ? ' Spurious: an earlier transmission has arrived.' : '';
-  return `${first}${why || ''}${spurious} Sender: ${sender(strand, packets.t[at])}.`;
+  const choice = choiceFor(strand, at), chosen = choice === null ? '' : ` Chosen at ${seconds(flow.choices.t[choice])}. ${seen(choice)}`;
+  return `${first}${why || ''}${spurious} Sender: ${sender(strand, packets.t[at])}.${chosen}`;
 }
 
-function describe({ kind, strand, packet, state, t }) {
+function describe({ kind, strand, packet, state, choice, t }) {
+  if (choice !== undefined) return describeChoice(choice);
   if (packet !== undefined) return describePacket(strand, packet);
   const { states } = strand, name = index => STATES[states.state[index]];
   const lost = states.lost[state] - states.lost[state - 1];

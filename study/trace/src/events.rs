@@ -2,6 +2,7 @@
 
 use control::CaState;
 use scenario::model::{Experiment, Flow, FlowKind};
+use schedule::{Choice, PacketChoice, PathView};
 use sim::{Direction, LossCause, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
 use std::collections::BTreeMap;
 use store::EventRow;
@@ -21,6 +22,8 @@ pub(crate) struct Events {
     senders: BTreeMap<(u16, u16), TracedSender>,
     /// The latest limit of each flow and subflow.
     limits: BTreeMap<(u16, Option<u16>), Limit>,
+    /// The latest view of each subflow.
+    views: BTreeMap<(u16, u16), PathView>,
 }
 
 impl Events {
@@ -32,16 +35,26 @@ impl Events {
             links: experiment.links.iter().map(|link| link.name.clone()).collect(),
             senders: BTreeMap::new(),
             limits: BTreeMap::new(),
+            views: BTreeMap::new(),
         }
     }
 
     /// The rows of these events.
     pub(crate) fn rows(&mut self, events: &[TraceEvent]) -> Vec<EventRow> {
-        events.iter().filter_map(|event| self.row(event)).collect()
+        let mut rows = Vec::new();
+        for TraceEvent { at, what } in events {
+            let first = rows.len();
+            match what {
+                Traced::Choice { flow, choice } => self.choice(&mut rows, *flow, choice),
+                _ => rows.extend(self.row(what)),
+            }
+            rows[first..].iter_mut().for_each(|row| row.time_s = at.as_secs_f64());
+        }
+        rows
     }
 
-    fn row(&mut self, TraceEvent { at, what }: &TraceEvent) -> Option<EventRow> {
-        let row = match what {
+    fn row(&mut self, what: &Traced) -> Option<EventRow> {
+        Some(match what {
             Traced::Sent(packet) => self.packet("sent", packet),
             Traced::Delivered(packet) => self.packet("delivered", packet),
             Traced::Lost { packet, link, cause } => {
@@ -59,10 +72,60 @@ impl Events {
                 ..EventRow::default()
             },
             Traced::Sender(sender) => self.sender(sender)?,
-            Traced::DeclaredLost { .. } => return None,
+            Traced::DeclaredLost { .. } | Traced::Choice { .. } => return None,
             Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,
-        };
-        Some(EventRow { time_s: at.as_secs_f64(), ..row })
+            Traced::Rtt { flow, subflow, rtt } => {
+                EventRow { rtt_ms: Some(rtt.as_millis_f64()), ..self.subflow("rtt", *flow, *subflow) }
+            }
+        })
+    }
+
+    /// An event of a subflow.
+    fn subflow(&self, event: &'static str, flow: u16, subflow: u16) -> EventRow {
+        EventRow {
+            event,
+            flow: self.flows.get(usize::from(flow)).cloned(),
+            path: self.subflow_path(flow, subflow),
+            connection: Some(u64::from(subflow)),
+            ..EventRow::default()
+        }
+    }
+
+    /// A choice of the scheduler, after the views of the paths that have changed since its last one.
+    fn choice(&mut self, rows: &mut Vec<EventRow>, flow: u16, choice: &Choice) {
+        for (view, subflow) in choice.paths.iter().zip(0..) {
+            if self.views.insert((flow, subflow), *view) != Some(*view) {
+                rows.push(EventRow {
+                    cwnd_packets: Some(u64::from(view.cwnd)),
+                    ssthresh_packets: (view.ssthresh != INFINITE_SSTHRESH).then_some(u64::from(view.ssthresh)),
+                    pacing_mbps: Some(view.pacing_rate.as_mbps()),
+                    in_flight_packets: Some(u64::from(view.in_flight)),
+                    queued_packets: Some(u64::from(view.queued)),
+                    room: Some(match (view.active, view.has_room) {
+                        (false, _) => "inactive",
+                        (true, false) => "no",
+                        (true, true) => "yes",
+                    }),
+                    srtt_ms: (view.srtt > Span::ZERO).then(|| view.srtt.as_millis_f64()),
+                    ..self.subflow("view", flow, subflow)
+                });
+            }
+        }
+        let has_data = !choice.data.is_empty();
+        let (data_seq, data_end) = (has_data.then_some(choice.data.start), has_data.then_some(choice.data.end));
+        rows.push(match choice.pick {
+            None => EventRow { event: "wait", flow: self.flows.get(usize::from(flow)).cloned(), ..EventRow::default() },
+            Some(pick) => EventRow {
+                packet: Some(match pick.packet {
+                    PacketChoice::Next => "next",
+                    PacketChoice::SkipAhead(_) => "skip-ahead",
+                    PacketChoice::OldestUnacked => "oldest-unacked",
+                }),
+                data_seq,
+                data_end,
+                ..self.subflow("choice", flow, pick.path.0)
+            },
+        });
     }
 
     fn link(&self, link: Option<(usize, Direction)>) -> Option<String> {
@@ -83,6 +146,8 @@ impl Events {
             seq,
             data_seq,
             ack,
+            sack: sack_blocks(&packet.content),
+            receive_window_bytes: receive_window(&packet.content),
             bytes: Some(u64::from(packet.bytes)),
             ecn: Some(match packet.ecn {
                 link::EcnField::NotEct => "not-ect",
@@ -122,10 +187,6 @@ impl Events {
             return None;
         }
         Some(EventRow {
-            event: "state",
-            flow: self.flows.get(usize::from(sender.flow)).cloned(),
-            path: self.subflow_path(sender.flow, sender.subflow),
-            connection: Some(u64::from(sender.subflow)),
             cwnd_packets: Some(u64::from(sender.cwnd)),
             ssthresh_packets: (sender.ssthresh != INFINITE_SSTHRESH).then_some(u64::from(sender.ssthresh)),
             pacing_mbps: sender.pacing_rate.map(units::Rate::as_mbps),
@@ -134,7 +195,7 @@ impl Events {
             congestion_state: Some(state_name(sender.ca_state)),
             lost_packets: Some(sender.lost),
             timeouts: Some(sender.timeouts),
-            ..EventRow::default()
+            ..self.subflow("state", sender.flow, sender.subflow)
         })
     }
 }
@@ -189,4 +250,25 @@ fn describe(content: &TracedContent) -> (&'static str, Option<u64>, Option<u64>,
         TracedContent::Tunnel => ("tunnel-datagram", None, None, None),
         TracedContent::Stray => ("stray", None, None, None),
     }
+}
+
+/// The TCP acknowledgement in a packet.
+fn acknowledgement(content: &TracedContent) -> Option<&transport::tcp::Ack> {
+    match content {
+        TracedContent::TcpAck(ack) => Some(ack),
+        TracedContent::MptcpAck(ack) => Some(&ack.tcp),
+        _ => None,
+    }
+}
+
+/// The SACK blocks of a packet, each from its first segment to the one after its last, most recent first.
+fn sack_blocks(content: &TracedContent) -> Option<String> {
+    let blocks = acknowledgement(content)?.sack_blocks;
+    let texts = blocks.iter().map(|(start, end)| format!("{start}-{end}")).collect::<Vec<_>>();
+    (!texts.is_empty()).then(|| texts.join(" "))
+}
+
+/// The receive window of a packet, bytes; of MPTCP beyond the data acknowledgement.
+fn receive_window(content: &TracedContent) -> Option<u64> {
+    acknowledgement(content).map(|ack| ack.receive_window)
 }

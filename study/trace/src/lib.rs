@@ -2,7 +2,7 @@
 //!
 //! A run is deterministic, so a run of a study can be repeated with all of its packets in view. [`trace`] does so: its
 //! record has the same digest as the run without a trace. Packets and events are written while the run goes on, so that
-//! memory does not grow with its length. The page takes about 30 bytes per packet with data until it is written.
+//! memory does not grow with its length. The page takes about 50 bytes per packet with data until it is written.
 
 mod capture;
 mod captured;
@@ -107,7 +107,7 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         }
         None => None,
     };
-    let mut page = outputs.page.map(|_| Page::new(experiment));
+    let mut page = outputs.page.map(|_| Page::new(experiment, &simulation));
     let (mut events, mut failure) = (Events::new(experiment), None);
     let mut is_over = false;
     let mut groups = std::iter::from_fn(|| {

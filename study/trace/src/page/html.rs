@@ -50,6 +50,7 @@ impl Page {
                 "hasDataNumbers": flow.has_data_numbers,
                 "hasDataAcks": flow.has_data_acks,
                 "limits": flow.limits.packed()?,
+                "choices": packed(&["t", "strand", "data", "count"], &flow.choices.each_ref())?,
                 "strands": strands,
             }))
         };

@@ -8,9 +8,10 @@ mod strand;
 
 use column::Column;
 use scenario::model::{Experiment, Flow, FlowKind, MultipathTransport, Route};
-use sim::{Direction, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
+use schedule::Choice;
+use sim::{Direction, Simulation, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
 use std::collections::BTreeMap;
-use strand::{COPY, Counts, DATA, Limits, Loss, Packet, RETRANSMISSION, Strand, micros, packed};
+use strand::{Acknowledgement, COPY, Counts, DATA, Limits, Loss, NONE, Packet, RETRANSMISSION, Strand, micros, packed};
 use transport::path::Limit;
 use transport::quic::{Content, ReplyContent};
 use transport::tcp::SegmentKind;
@@ -51,10 +52,14 @@ struct FlowColumns {
     /// Of each data number, the time at which the first transmission that arrived was sent, microseconds.
     arrived: Vec<i64>,
     limits: Limits,
+    /// The scheduler's choices: time, strand or -1 if it waits, the first number of the data, and how many.
+    choices: [Column; 4],
+    /// Payload of a full packet, bytes; 0 if it has no such packets.
+    payload: u64,
 }
 
 impl FlowColumns {
-    fn new(flow: &Flow, experiment: &Experiment) -> Self {
+    fn new(flow: &Flow, experiment: &Experiment, payload: u64) -> Self {
         let path = |index: usize| {
             let path = &experiment.paths[index];
             Strand::new(&path.name, Some(index), path.links.clone())
@@ -73,6 +78,8 @@ impl FlowColumns {
             strands,
             arrived: Vec::new(),
             limits: Limits::default(),
+            choices: Default::default(),
+            payload,
         }
     }
 
@@ -95,9 +102,11 @@ impl FlowColumns {
 }
 
 impl Page {
-    pub(crate) fn new(experiment: &Experiment) -> Self {
+    pub(crate) fn new(experiment: &Experiment, simulation: &Simulation) -> Self {
+        let payload = |index| simulation.header_sizes(index).map_or(0, |sizes| u64::from(sizes.payload));
+        let flows = experiment.flows.iter().enumerate();
         Self {
-            flows: experiment.flows.iter().map(|flow| FlowColumns::new(flow, experiment)).collect(),
+            flows: flows.map(|(index, flow)| FlowColumns::new(flow, experiment, payload(index))).collect(),
             queues: BTreeMap::new(),
             links: experiment.links.iter().map(|link| link.name.clone()).collect(),
             end: Instant::ZERO + experiment.duration,
@@ -124,6 +133,8 @@ impl Page {
                 }
                 Traced::Sender(sender) => self.sender(*at, sender),
                 Traced::DeclaredLost { .. } => {}
+                Traced::Rtt { flow, subflow, rtt } => self.strand(*flow, *subflow, |strand| strand.on_rtt(*at, *rtt)),
+                Traced::Choice { flow, choice } => self.choice(*at, *flow, choice),
                 Traced::Limit { flow, subflow, limit } => self.limit(*at, *flow, *subflow, *limit),
             }
         }
@@ -161,36 +172,64 @@ impl Page {
 
     fn acknowledgement(&mut self, at: Instant, traced: &TracedPacket) {
         let Some(flow) = self.flows.get_mut(usize::from(traced.flow)) else { return };
-        let (subflow, connection, ack, data) = match traced.content {
-            TracedContent::TcpAck(ack) if !ack.syn => (0, traced.connection, ack.ack, None),
-            TracedContent::MptcpAck(ack) if !ack.tcp.syn => (ack.subflow, 0, ack.tcp.ack, Some(ack.data_ack)),
+        let packets = |bytes: u64| bytes.checked_div(flow.payload).unwrap_or(0);
+        let (subflow, said) = match traced.content {
+            TracedContent::TcpAck(ack) if !ack.syn => {
+                let window = Some(ack.ack + packets(ack.receive_window));
+                let (connection, sack) = (traced.connection, ack.sack_blocks.iter().next());
+                (0, Acknowledgement { connection, ack: ack.ack, data: None, window, sack })
+            }
+            TracedContent::MptcpAck(ack) if !ack.tcp.syn => (
+                ack.subflow,
+                Acknowledgement {
+                    connection: 0,
+                    ack: ack.tcp.ack,
+                    data: Some(ack.data_ack),
+                    window: Some(ack.data_ack + packets(ack.tcp.receive_window)),
+                    sack: ack.tcp.sack_blocks.iter().next(),
+                },
+            ),
             TracedContent::QuicReply(reply) => {
                 let ReplyContent::Ack(ack) = reply.content else { return };
-                (ack.path, 0, ack.ranges.largest() + 1, None)
+                let (path, window) = (ack.path, Some(ack.max_data));
+                (path, Acknowledgement { connection: 0, ack: ack.ranges.largest() + 1, data: None, window, sack: None })
             }
             _ => return,
         };
         if let Some(strand) = flow.strands.get_mut(usize::from(subflow)) {
-            strand.on_ack(at, connection, ack, data);
+            strand.on_ack(at, &said);
         }
     }
 
     /// Adds what limits a flow, or one of its subflows.
     fn limit(&mut self, at: Instant, flow: u16, subflow: Option<u16>, limit: Limit) {
-        let Some(flow) = self.flows.get_mut(usize::from(flow)) else { return };
         match subflow {
-            None => flow.limits.push(at, limit),
-            Some(subflow) => {
-                let strand = flow.strands.get_mut(usize::from(subflow));
-                strand.into_iter().for_each(|strand| strand.limits.push(at, limit));
-            }
+            None => self.flows.get_mut(usize::from(flow)).into_iter().for_each(|flow| flow.limits.push(at, limit)),
+            Some(subflow) => self.strand(flow, subflow, |strand| strand.limits.push(at, limit)),
         }
     }
 
     fn sender(&mut self, at: Instant, sender: &TracedSender) {
-        let flow = self.flows.get_mut(usize::from(sender.flow));
-        if let Some(strand) = flow.and_then(|flow| flow.strands.get_mut(usize::from(sender.subflow))) {
-            strand.on_state(at, sender);
+        self.strand(sender.flow, sender.subflow, |strand| strand.on_state(at, sender));
+    }
+
+    /// Calls `each` with the strand of a subflow.
+    fn strand(&mut self, flow: u16, subflow: u16, each: impl FnOnce(&mut Strand)) {
+        let flow = self.flows.get_mut(usize::from(flow));
+        if let Some(strand) = flow.and_then(|flow| flow.strands.get_mut(usize::from(subflow))) {
+            each(strand);
         }
+    }
+
+    /// Adds a choice of the scheduler, and what it saw.
+    fn choice(&mut self, at: Instant, flow: u16, choice: &Choice) {
+        let Some(flow) = self.flows.get_mut(usize::from(flow)) else { return };
+        flow.strands.iter_mut().zip(&choice.paths).for_each(|(strand, view)| strand.on_view(view));
+        let strand = choice.pick.map_or(NONE, |pick| i64::from(pick.path.0));
+        let count = choice.data.clone().count() as i64;
+        // Without data the latest number is repeated, which takes the fewest bytes.
+        let first = if count > 0 { choice.data.start as i64 } else { flow.choices[2].last() };
+        let row = [micros(at), strand, first, count];
+        flow.choices.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
 }

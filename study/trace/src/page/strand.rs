@@ -1,6 +1,7 @@
 //! The packets of a flow on one subflow, their acknowledgements, and the states of its sender.
 
 use super::column::Column;
+use schedule::PathView;
 use serde_json::{Value, json};
 use sim::{Direction, LossCause, TracedSender};
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +21,7 @@ const LOST: u8 = 8;
 /// An earlier transmission of the same data has arrived.
 const SPURIOUS: u8 = 16;
 /// The value of a cell without one.
-const NONE: i64 = -1;
+pub(super) const NONE: i64 = -1;
 
 /// A packet as a host sends it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,20 @@ pub(super) struct Packet {
     /// The number of its data in the connection; none if it is the packet's own number.
     pub(super) data: Option<u64>,
     pub(super) kind: u8,
+}
+
+/// An acknowledgement that reaches the sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledgement {
+    pub(super) connection: u16,
+    /// The first number that has not arrived.
+    pub(super) ack: u64,
+    /// The same of data, if data has other numbers.
+    pub(super) data: Option<u64>,
+    /// The number from which on the receive window forbids data, if packets have a known size.
+    pub(super) window: Option<u64>,
+    /// The first SACK block.
+    pub(super) sack: Option<(u64, u64)>,
 }
 
 /// A loss: the link and the direction, if a link has lost the packet, and the cause.
@@ -72,7 +87,13 @@ pub(super) struct Strand {
     losses: BTreeMap<usize, Loss>,
     /// Packets that are on their way, by connection, number and kind: their places.
     on_their_way: BTreeMap<(u16, u64, u8), VecDeque<(usize, Instant)>>,
-    acks: [Column; 3],
+    acks: [Column; 4],
+    /// Time, first number, and number after the last of each SACK block that is not the latest one.
+    sacks: [Column; 3],
+    latest_sack: Option<(u64, u64)>,
+    rtts: [Column; 2],
+    /// At each choice of the scheduler: packets buffered, and the path's availability: 0 inactive, 1 full, 2 with room.
+    views: [Column; 2],
     states: [Column; 9],
     /// The number of the first packet of each connection: numbers continue from one connection to the next.
     first_numbers: Vec<i64>,
@@ -140,17 +161,40 @@ impl Strand {
         Some((data, micros(sent)))
     }
 
-    /// Adds an acknowledgement that reaches the sender, if it says something new: the first number that has not arrived, and of
-    /// data.
-    pub(super) fn on_ack(&mut self, at: Instant, connection: u16, ack: u64, data: Option<u64>) {
-        let ack = self.number(connection, ack);
-        let [times, acks, of_data] = &mut self.acks;
-        let data = data.map_or(ack, |data| data as i64).max(of_data.last());
-        if ack > acks.last() || data > of_data.last() {
+    /// Adds what an acknowledgement says for the first time.
+    pub(super) fn on_ack(&mut self, at: Instant, said: &Acknowledgement) {
+        let first = self.number(said.connection, 0);
+        let ack = first + said.ack as i64;
+        if said.sack != self.latest_sack {
+            self.latest_sack = said.sack;
+            if let Some((start, end)) = said.sack {
+                let row = [micros(at), first + start as i64, first + end as i64];
+                self.sacks.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+            }
+        }
+        let [times, acks, of_data, windows] = &mut self.acks;
+        let data = said.data.map_or(ack, |data| data as i64).max(of_data.last());
+        let window = said.window.map_or(NONE, |window| first + window as i64);
+        if ack > acks.last() || data > of_data.last() || window != windows.last() {
             times.push(micros(at));
             acks.push(ack.max(acks.last()));
             of_data.push(data);
+            windows.push(window);
         }
+    }
+
+    /// Adds an RTT sample.
+    pub(super) fn on_rtt(&mut self, at: Instant, rtt: Span) {
+        let [times, rtts] = &mut self.rtts;
+        times.push(micros(at));
+        rtts.push((rtt.0 / 1000) as i64);
+    }
+
+    /// Adds what the scheduler sees of the subflow.
+    pub(super) fn on_view(&mut self, view: &PathView) {
+        let [buffered, availability] = &mut self.views;
+        buffered.push(i64::from(view.buffered_packets()));
+        availability.push(i64::from(view.active) + i64::from(view.active && view.has_room));
     }
 
     /// Adds a state, if it has changed.
@@ -214,7 +258,10 @@ impl Strand {
             "colour": colour,
             "packets": packed(&["t", "number", "data", "flags", "delay"], &[&self.times, &self.numbers, &self.data, &flags, &delays])?,
             "losses": packed(&["link", "cause"], &losses.each_ref())?,
-            "acks": packed(&["t", "number", "data"], &self.acks.each_ref())?,
+            "acks": packed(&["t", "number", "data", "window"], &self.acks.each_ref())?,
+            "sacks": packed(&["t", "from", "to"], &self.sacks.each_ref())?,
+            "rtts": packed(&["t", "rtt"], &self.rtts.each_ref())?,
+            "views": packed(&["buffered", "availability"], &self.views.each_ref())?,
             "states": packed(&STATES, &self.states.each_ref())?,
             "limits": self.limits.packed()?,
         }))

@@ -2,6 +2,7 @@
 
 use crate::page::page;
 use crate::{FLOWS, experiment};
+use ropewalk_trace::events;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -49,6 +50,16 @@ fn the_page_shows_the_counts_of_the_record_and_is_used_by_keys_and_pointer() {
     assert_eq!(report("too wide"), "0");
     assert!(report("colours").parse::<u32>().is_ok_and(|colours| colours > 10), "something is drawn");
     assert_eq!(report("wrong"), "0", "bands and ranges");
+    let is_choice =
+        |text: &str| text.contains(". It saw wifi: ") && text.contains("; lte: ") && text.contains(" buffered");
+    assert!(report("choice").starts_with("Scheduler at ") && report("choice").contains(" gets data "));
+    assert!(is_choice(&report("choice")), "{}", report("choice"));
+    assert!(report("packet").contains(" Chosen at ") && is_choice(&report("packet")), "{}", report("packet"));
+    let (rows, new) =
+        (events(&experiment(FLOWS[1]), 7).expect("a run").1, flow.sent_packets - flow.retransmitted_packets);
+    let samples = rows.iter().filter(|row| row.event == "rtt").count();
+    assert_eq!(report("samples"), samples.to_string());
+    assert!(report("chosen").ends_with(",true") && report("chosen").split(',').next() >= Some(&*new.to_string()));
     // Enter shows 4 ms with the mark in them. A drag takes the second quarter of 4 s, and a wheel zooms in by e^½.
     assert_eq!([report("zoomed"), report("zoomed out"), report("all")], ["4000 1", "8000", "0 4000000"]);
     assert_eq!([report("dragged"), report("wheel"), report("panels")], ["100,200", "0.152", "number of data"]);

@@ -46,6 +46,14 @@ addEventListener('load', async () => {
   canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: -200, clientX: 200, cancelable: true }));
   say('wheel', (length() / trace.end).toFixed(3));
   await choose('numbers', 'data');
+  await choose('kind', CHOICE);
+  await press('Home');
+  await press('ArrowRight');
+  say('choice', said());
+  const sums = flow.choices.count.reduce((sum, count) => sum + count, 0);
+  say('chosen', [sums, new Set(marks.map(({ choice }) => choice)).size === flow.choices.strand.filter(strand => strand >= 0).length]);
+  say('packet', describePacket(flow.strands[0], 20));
+  say('samples', flow.strands.reduce((sum, strand) => sum + strand.lines.rtt.t.length, 0));
   say('panels', panels.filter(panel => panel.key).map(panel => panel.label));
   say('done', '');
 });

@@ -2,6 +2,7 @@
 
 mod browser;
 mod captures;
+mod choices;
 mod page;
 mod qlog;
 

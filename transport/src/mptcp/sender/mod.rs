@@ -18,7 +18,7 @@ use crate::path::ControllerHandle;
 use crate::send_queue::SendQueue;
 use crate::tcp;
 use control::Controller;
-use schedule::{Fill, PathView, Scheduler};
+use schedule::{Choices, Fill, PathView, Scheduler};
 use std::collections::VecDeque;
 use subflow::Subflow;
 pub use subflow::SubflowState;
@@ -140,6 +140,7 @@ pub struct Sender {
     subflows: Vec<Subflow>,
     controller: ControllerHandle,
     scheduler: Box<dyn Scheduler>,
+    choices: Choices,
     fill: Fill,
     queue: SendQueue<FailedSubflows>,
     /// The scheduler's views; up to date except for the subflows in the next three bit masks.
@@ -201,6 +202,7 @@ impl Sender {
             config,
             controller: ControllerHandle { controller: Some(controller), rng },
             scheduler,
+            choices: Choices::default(),
             fill,
             queue: SendQueue::default(),
             changed_subflows: 0,
@@ -232,6 +234,11 @@ impl Sender {
     /// The scheduler, for a driver that steers it from outside.
     pub fn scheduler_mut(&mut self) -> &mut Box<dyn Scheduler> {
         &mut self.scheduler
+    }
+
+    /// The choices of the scheduler, for a driver that keeps them.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.choices
     }
 
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.

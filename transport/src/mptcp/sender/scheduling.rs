@@ -20,9 +20,11 @@ impl Sender {
                     let fragment_end = self.fragment_end().min(limit);
                     let copy = self.assign(now, pick.path.index(), data);
                     self.counters.copies += u64::from(copy);
+                    let mut end = data + 1;
                     if pick.packet == PacketChoice::Next {
-                        self.assign_fragment(now, pick.path.index(), fragment_end);
+                        end = self.assign_fragment(now, pick.path.index(), fragment_end).unwrap_or(end);
                     }
+                    self.choices.set_data(data..end);
                 }
                 // The subflow has no such data: it counts as full until the next input.
                 None => {
@@ -69,7 +71,7 @@ impl Sender {
             rwnd_left_packets: limit.saturating_sub(self.queue.snd_nxt()),
             rwnd_stalls: self.counters.opportunistic_retransmissions,
         };
-        self.scheduler.pick(&view)
+        self.choices.ask(&mut *self.scheduler, &view)
     }
 
     /// The picked data, if there is such data.
@@ -104,12 +106,16 @@ impl Sender {
     }
 
     /// Assigns the rest of a fragment to the subflow that has its beginning, as long as the send buffer has room for
-    /// another buffer.
-    fn assign_fragment(&mut self, now: Instant, index: usize, end: u64) {
+    /// another buffer. Returns the number after the last segment, if there is one.
+    fn assign_fragment(&mut self, now: Instant, index: usize, end: u64) -> Option<u64> {
+        let mut assigned_end = None;
         while self.queue.snd_nxt() < end && (self.views[index].has_room || !self.subflows[index].sender.begins_buffer())
         {
-            self.assign(now, index, self.queue.snd_nxt());
+            let data = self.queue.snd_nxt();
+            self.assign(now, index, data);
+            assigned_end = Some(data + 1);
         }
+        assigned_end
     }
 
     /// Called when nothing more can be assigned below `limit`. Records the reason, and retransmits opportunistically if

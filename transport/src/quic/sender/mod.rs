@@ -16,7 +16,7 @@ use crate::path::{ControllerHandle, Limit};
 use control::{CaState, Controller, Decision};
 use path::Path;
 pub use path::{PathCounters, PathState};
-use schedule::{PathView, Scheduler};
+use schedule::{Choices, PathView, Scheduler};
 use send_queue::SendQueue;
 use sent_packets::PacketOutcomes;
 use units::{Instant, RngStream, Span};
@@ -136,6 +136,7 @@ pub struct Sender {
     paths: Vec<Path>,
     controller: ControllerHandle,
     scheduler: Box<dyn Scheduler>,
+    choices: Choices,
     queue: SendQueue,
     views: Vec<PathView>,
     /// Whether the scheduler has run since the latest input.
@@ -179,6 +180,7 @@ impl Sender {
             config,
             controller: ControllerHandle { controller: Some(controller), rng },
             scheduler,
+            choices: Choices::default(),
             queue: SendQueue::default(),
             has_scheduled: true,
             sent_on: 0,
@@ -200,6 +202,11 @@ impl Sender {
     /// The scheduler, for a driver that steers it from outside.
     pub fn scheduler_mut(&mut self) -> &mut Box<dyn Scheduler> {
         &mut self.scheduler
+    }
+
+    /// The choices of the scheduler, for a driver that keeps them.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.choices
     }
 
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.

@@ -14,7 +14,10 @@ impl Sender {
         self.views.extend(self.paths.iter().map(super::Path::view));
         while let Some(pick) = self.pick(now) {
             match self.picked_chunk(&pick) {
-                Some(chunk) => self.assign(now, pick.path.index(), chunk),
+                Some(chunk) => {
+                    self.choices.set_data(chunk..chunk + 1);
+                    self.assign(now, pick.path.index(), chunk);
+                }
                 // The path has no such chunk: it counts as full until the next input.
                 None => self.views[pick.path.index()].has_room = false,
             }
@@ -36,7 +39,7 @@ impl Sender {
             rwnd_left_packets: self.max_data.saturating_sub(next) + lost,
             rwnd_stalls: 0,
         };
-        self.scheduler.pick(&view)
+        self.choices.ask(&mut *self.scheduler, &view)
     }
 
     /// The picked chunk, if there is one. Lost chunks, oldest first, take precedence over new data.
