@@ -126,6 +126,7 @@ class Scenario:
         payload: bool = False,
         events: str | os.PathLike[str] | None = None,
         qlog: str | os.PathLike[str] | None = None,
+        qlog_version: Literal["quic-12", "0.3"] = "quic-12",
         page: str | os.PathLike[str] | None = None,
     ) -> Trace:
         """Repeat one run with its packets in view, as `ropewalk trace` does.
@@ -134,6 +135,7 @@ class Scenario:
             scenario has several cells.
         seed: by default the scenario's first.
         pcap, events, qlog, page: files to write. side, payload: of the packets in `pcap`.
+        qlog_version: "0.3" is the version that qvis reads.
 
         Returns a `Trace`, whose `events` are a table. Raises `ValueError` if no cell or several match, and `OSError`
         for a file that cannot be written.
@@ -147,6 +149,7 @@ class Scenario:
             payload=payload,
             events=events,
             qlog=qlog,
+            qlog_version=qlog_version,
             page=page,
         )
 

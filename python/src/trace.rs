@@ -3,7 +3,7 @@
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
-use ::trace::{Heading, Outputs, Side};
+use ::trace::{Heading, Outputs, QlogVersion, Side};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ struct Files {
     events: Option<PathBuf>,
     #[pyo3(item)]
     qlog: Option<PathBuf>,
+    #[pyo3(item)]
+    is_qlog_03: bool,
     #[pyo3(item)]
     page: Option<PathBuf>,
 }
@@ -43,7 +45,10 @@ fn trace_run(
         side: if files.is_far { Side::Far } else { Side::Near },
         has_payload: files.has_payload,
         events: files.events.as_deref(),
-        qlog: files.qlog.as_deref(),
+        qlog: files
+            .qlog
+            .as_deref()
+            .map(|path| (path, if files.is_qlog_03 { QlogVersion::V03 } else { QlogVersion::Draft12 })),
         page: files.page.as_deref().map(|path| (path, &heading)),
     };
     let run = py.detach(|| ::trace::trace(&cell.experiment, seed, &outputs));

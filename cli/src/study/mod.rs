@@ -307,6 +307,9 @@ pub(crate) struct Trace {
     /// Write packets and recovery of QUIC flows, and the recovery of TCP flows, as qlog
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
+    /// The version of that qlog
+    #[arg(long, value_enum, default_value_t = QlogVersion::Quic12, requires = "qlog")]
+    pub(crate) qlog_version: QlogVersion,
     /// Write a page that draws sequence numbers, windows, RTTs and queues over time, as HTML
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
@@ -324,6 +327,17 @@ pub(crate) struct Explore {
     /// Print the page's address, and open no browser
     #[arg(long)]
     pub(crate) no_browser: bool,
+}
+
+/// A version of qlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QlogVersion {
+    /// The schema of draft-ietf-quic-qlog-quic-events-12
+    #[value(name = "quic-12")]
+    Quic12,
+    /// The version that qvis reads
+    #[value(name = "0.3")]
+    V03,
 }
 
 /// A side of the network.

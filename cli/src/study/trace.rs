@@ -1,6 +1,6 @@
 //! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets, its events and a page.
 
-use super::{SideChoice, Trace, run};
+use super::{QlogVersion, SideChoice, Trace, run};
 use crate::{Failure, output};
 use record::Run;
 use scenario::{Cell, Overrides, Scenario};
@@ -22,7 +22,10 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         },
         has_payload: arguments.payload,
         events: arguments.events.as_deref(),
-        qlog: arguments.qlog.as_deref(),
+        qlog: arguments.qlog.as_deref().map(|path| match arguments.qlog_version {
+            QlogVersion::Quic12 => (path, trace::QlogVersion::Draft12),
+            QlogVersion::V03 => (path, trace::QlogVersion::V03),
+        }),
         page: arguments.page.as_deref().map(|path| (path, &heading)),
     };
     let run = trace::trace(&cell.experiment, seed, &outputs).map_err(failure)?;

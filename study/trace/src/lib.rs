@@ -20,6 +20,7 @@ pub use capture::Side;
 pub use cell::find_cell;
 pub use compare::compare;
 pub use page::Heading;
+pub use qlog::QlogVersion;
 
 use capture::Capture;
 use events::Events;
@@ -49,8 +50,8 @@ pub struct Outputs<'a> {
     pub has_payload: bool,
     /// The table of events, as Parquet.
     pub events: Option<&'a Path>,
-    /// Packets and recovery of QUIC flows, recovery of the others, as qlog.
-    pub qlog: Option<&'a Path>,
+    /// Packets and recovery of QUIC flows, recovery of the others, as qlog of a version.
+    pub qlog: Option<(&'a Path, QlogVersion)>,
     /// The page, and what it says of the run.
     pub page: Option<(&'a Path, &'a Heading)>,
 }
@@ -101,9 +102,9 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         None => None,
     };
     let mut qlog = match outputs.qlog {
-        Some(path) => {
+        Some((path, version)) => {
             let file = create(path)?;
-            Some((path, Qlog::new(file, experiment, &simulation).map_err(|error| failed(path, error))?))
+            Some((path, Qlog::new(file, version, experiment, &simulation).map_err(|error| failed(path, error))?))
         }
         None => None,
     };

@@ -1,7 +1,9 @@
 //! qlog: packets and recovery of QUIC flows, and the recovery events of the others in the same form.
 //!
 //! draft-ietf-quic-qlog-main-schema (JSON text sequences, RFC 7464) and draft-ietf-quic-qlog-quic-events. The vantage point
-//! is the sender of the data. Each event's `group_id` is its flow, its `tuple` the path.
+//! is the sender of the data. Each event's `group_id` is its flow, its `tuple` the path. Version 0.3 is
+//! draft-marx-qlog-main-schema-02 with draft-marx-qlog-event-definitions-quic-h3-02: the events have other names, and a path is a
+//! group of its own, because each path numbers its packets from 0.
 
 use crate::events::{state_name, subflow_paths};
 use control::CaState;
@@ -14,6 +16,27 @@ use std::io::{self, BufWriter, Write};
 use transport::quic::{Content, DeclaredLost, Packet, Reply, ReplyContent};
 use units::{INFINITE_SSTHRESH, Rate, Span};
 
+/// The version of a qlog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QlogVersion {
+    /// draft-ietf-quic-qlog-quic-events-12.
+    #[default]
+    Draft12,
+    /// 0.3, which qvis reads.
+    V03,
+}
+
+impl QlogVersion {
+    /// The name of an event, of which `name` is the part after the namespace in the latest draft.
+    fn event_name(self, name: &str) -> String {
+        match (self, name.strip_prefix("recovery_").unwrap_or(name)) {
+            (Self::Draft12, _) => format!("quic:{name}"),
+            (Self::V03, name @ ("packet_sent" | "packet_received")) => format!("transport:{name}"),
+            (Self::V03, name) => format!("recovery:{name}"),
+        }
+    }
+}
+
 /// The event schema, by the number of its draft.
 const EVENT_SCHEMA: &str = "urn:ietf:params:qlog:events:quic-12";
 /// Begins each record (RFC 7464).
@@ -25,6 +48,7 @@ const UDP_HEADER: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Qlog {
     file: BufWriter<File>,
+    version: QlogVersion,
     flows: Vec<String>,
     paths: Vec<String>,
     subflows: Vec<Vec<String>>,
@@ -35,28 +59,45 @@ pub(crate) struct Qlog {
 
 impl Qlog {
     /// Writes the beginning.
-    pub(crate) fn new(file: File, experiment: &Experiment, simulation: &Simulation) -> io::Result<Self> {
+    pub(crate) fn new(
+        file: File,
+        version: QlogVersion,
+        experiment: &Experiment,
+        simulation: &Simulation,
+    ) -> io::Result<Self> {
         let mut log = Self {
             file: BufWriter::new(file),
+            version,
             flows: experiment.flows.iter().map(|flow| flow.name.clone()).collect(),
             paths: experiment.paths.iter().map(|path| path.name.clone()).collect(),
             subflows: subflow_paths(experiment),
             sizes: (0..experiment.flows.len()).map(|flow| simulation.header_sizes(flow)).collect(),
             senders: BTreeMap::new(),
         };
-        log.record(&json!({
-            "file_schema": "urn:ietf:params:qlog:file:sequential",
-            "serialization_format": "application/qlog+json-seq",
-            "title": experiment.name,
-            "trace": {
-                "common_fields": {
-                    "time_format": "relative_to_epoch",
-                    "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
+        log.record(&match version {
+            QlogVersion::Draft12 => json!({
+                "file_schema": "urn:ietf:params:qlog:file:sequential",
+                "serialization_format": "application/qlog+json-seq",
+                "title": experiment.name,
+                "trace": {
+                    "common_fields": {
+                        "time_format": "relative_to_epoch",
+                        "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
+                    },
+                    "vantage_point": { "type": "client" },
+                    "event_schemas": [EVENT_SCHEMA],
                 },
-                "vantage_point": { "type": "client" },
-                "event_schemas": [EVENT_SCHEMA],
-            },
-        }))?;
+            }),
+            QlogVersion::V03 => json!({
+                "qlog_version": "0.3",
+                "qlog_format": "JSON-SEQ",
+                "title": experiment.name,
+                "trace": {
+                    "common_fields": { "time_format": "relative", "reference_time": 0 },
+                    "vantage_point": { "type": "client" },
+                },
+            }),
+        })?;
         Ok(log)
     }
 
@@ -86,9 +127,12 @@ impl Qlog {
     /// Writes an event of a flow of the experiment. (The far connection of a relayed one is none.)
     fn event(&mut self, time_ms: f64, name: &str, flow: u16, path: Option<String>, data: &Value) -> io::Result<()> {
         let Some(group_id) = self.flows.get(usize::from(flow)) else { return Ok(()) };
-        let mut event = json!({ "time": time_ms, "name": format!("quic:{name}"), "group_id": group_id, "data": data });
-        if let Some(path) = path {
-            event["tuple"] = path.into();
+        let name = self.version.event_name(name);
+        let mut event = json!({ "time": time_ms, "name": name, "group_id": group_id, "data": data });
+        match (path, self.version) {
+            (Some(path), QlogVersion::Draft12) => event["tuple"] = path.into(),
+            (Some(path), QlogVersion::V03) => event["group_id"] = format!("{group_id}, {path}").into(),
+            (None, _) => {}
         }
         self.record(&event)
     }

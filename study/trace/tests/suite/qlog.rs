@@ -2,7 +2,7 @@
 //! the record.
 
 use crate::experiment;
-use ropewalk_trace::{Outputs, trace};
+use ropewalk_trace::{Outputs, QlogVersion, trace};
 use serde_json::Value;
 
 /// Members of the draft's definitions with their CDDL types; `?` marks optional ones. The draft has more of them.
@@ -56,7 +56,7 @@ fn log(keys: &str) -> (Vec<Value>, record::Run) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.sqlog");
     let experiment = experiment(&format!("[[flow]]\nname = \"f\"\n{keys}"));
-    let outputs = Outputs { qlog: Some(&path), ..Outputs::default() };
+    let outputs = Outputs { qlog: Some((&path, QlogVersion::Draft12)), ..Outputs::default() };
     let run = trace(&experiment, 7, &outputs).expect("a trace");
     let text = std::fs::read_to_string(&path).expect("a log");
     let records: Vec<Value> = text
@@ -114,5 +114,37 @@ fn tcp_and_mptcp_flows_have_their_recovery() {
         assert!(count(&events, "quic:congestion_state_updated", |event| event["data"]["new"] == "recovery") > 1);
         assert!(count(&events, "quic:recovery_metrics_updated", |_| true) > 1000, "{keys}");
         assert_eq!(count(&events, "quic:packet_sent", |_| true), 0, "TCP has no QUIC packets");
+    }
+}
+
+/// qvis reads JSON-SEQ with this head, splits the events of the trace by `group_id`, and looks packets, acknowledgements, losses
+/// and metrics up by these names.
+#[test]
+fn version_0_3_has_the_same_events_by_the_names_that_qvis_knows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.sqlog");
+    let outputs = Outputs { qlog: Some((&path, QlogVersion::V03)), ..Outputs::default() };
+    trace(&experiment("[[flow]]\nname = \"f\"\nkind = \"mpquic\"\n"), 7, &outputs).expect("a trace");
+    let text = std::fs::read_to_string(&path).expect("a log");
+    let mut records = text
+        .split_terminator('\n')
+        .map(|record| serde_json::from_str::<Value>(record.strip_prefix('\u{1e}').expect("RFC 7464")).expect("JSON"));
+    let head = records.next().expect("a head");
+    assert_eq!([&head["qlog_version"], &head["qlog_format"]], ["0.3", "JSON-SEQ"]);
+    assert_eq!(head["trace"]["common_fields"]["time_format"], "relative");
+    let events: Vec<Value> = records.collect();
+    let (latest, _) = log("kind = \"mpquic\"\n");
+    assert_eq!(events.len(), latest.len());
+    for (event, latest) in events.iter().zip(&latest) {
+        let name = match latest["name"].as_str().expect("text") {
+            "quic:packet_sent" => "transport:packet_sent",
+            "quic:packet_received" => "transport:packet_received",
+            "quic:packet_lost" => "recovery:packet_lost",
+            "quic:recovery_metrics_updated" => "recovery:metrics_updated",
+            _ => "recovery:congestion_state_updated",
+        };
+        let group = format!("f, {}", latest["tuple"].as_str().expect("text"));
+        assert_eq!((&event["name"], &event["group_id"]), (&name.into(), &group.into()));
+        assert_eq!((&event["time"], &event["data"]), (&latest["time"], &latest["data"]));
     }
 }
