@@ -149,6 +149,11 @@ fn pinned_runs_are_rows_of_the_table_and_a_sweep_is_drawn_over_its_values() {
     assert_eq!(rows[0][2], rows[2][2], "the second pin is the present run: {rows}");
     assert_eq!((&rows[1][3], &rows[0][3]), (&json!("–"), &rows[2][3]), "differences are to A: {rows}");
     assert_eq!(rows[2][6], format!("duration=3s, {set}"), "{rows}");
+    // The address has the pins.
+    let link = browser.evaluate(&tab, "location.href");
+    let other = browser.open(link.as_str().unwrap());
+    browser.wait(&other, &format!("{DONE} && {}.length === 3", cells("numbers")));
+    assert_eq!(browser.evaluate(&other, &cells("numbers")), rows);
     browser.evaluate(&tab, "document.querySelector('#numbers [aria-label=\"Remove A\"]').click()");
     browser.wait(&tab, &format!("{DONE} && {}.map(row => row[0]).join() === 'now,B×'", cells("numbers")));
     // The sweep begins with seven values about the present one, and follows what is typed.

@@ -125,6 +125,7 @@ function runCell(row, { name }, place, index) {
 const PINS = [...'ABCDEFGH'];
 function pin(next) {
   pins = next;
+  show();
   element('pin').disabled = pins.length === PINS.length;
   update();
 }
@@ -163,8 +164,8 @@ function show() {
 }
 
 const link = () => {
-  const parameters = new URLSearchParams([['s', scenario.id], ...list(sets).map(set => ['set', set])]);
-  return `#${parameters}`;
+  const ofPins = pins.flatMap(pin => [['pin', pin.name], ...list(pin.sets).map(set => ['set', set])]);
+  return `#${new URLSearchParams([['s', scenario.id], ...list(sets).map(set => ['set', set]), ...ofPins])}`;
 };
 
 const groups = key => key.split('.').slice(0, key.startsWith('host.') || key.startsWith('tunnel.') ? 1 : 2).join(' ');
@@ -210,7 +211,7 @@ function arrange() {
   };
 }
 
-async function open(id, changes) {
+async function open(id, changes, pinned) {
   running?.abort.abort();
   try {
     scenario = { id, ...await ask('/v1/describe', { scenario: id, sets: [] }) };
@@ -218,12 +219,12 @@ async function open(id, changes) {
     element('work').hidden = false;
     return refuse(error);
   }
-  [sets, pins, past, dragFrom] = [new Map(changes), [], [], null];
+  [sets, pins, past, dragFrom] = [new Map(changes), pinned, [], null];
   closeSweep();
   element('title').textContent = scenario.title;
   element('about').textContent = scenario.about.trim();
   document.title = `${scenario.name} – Ropewalk`;
-  element('pin').disabled = false;
+  element('pin').disabled = pins.length === PINS.length;
   element('search').value = '';
   element('found').replaceChildren();
   arrange();
@@ -290,8 +291,13 @@ element('controls').onsubmit = event => event.preventDefault();
   function follow() {
     const parameters = new URLSearchParams(location.hash.slice(1));
     const id = parameters.get('s') ?? (location.hash === '' ? first : null);
-    const changes = parameters.getAll('set').map(set => [set.slice(0, set.indexOf('=')), set.slice(set.indexOf('=') + 1)]);
-    if (id) open(id, changes);
+    // Sets belong to the pin before them, the first ones to the present run.
+    const runs = [{ name: 'now', sets: new Map() }];
+    for (const [name, value] of parameters) {
+      if (name === 'pin' && PINS.includes(value)) runs.push({ name: value, sets: new Map() });
+      if (name === 'set') runs.at(-1).sets.set(value.slice(0, value.indexOf('=')), value.slice(value.indexOf('=') + 1));
+    }
+    if (id) open(id, runs[0].sets, runs.slice(1, PINS.length + 1));
     else startPage(scenarios);
   }
   addEventListener('hashchange', follow);
