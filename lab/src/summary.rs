@@ -11,7 +11,7 @@ use crate::protocol::{self, FlowResults, RunResults, Sample, TcpInfo};
 use crate::series::series;
 use crate::{Error, mptcp, tunnel};
 use record::distribution::summary_of;
-use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
+use record::{Cpu, Digest, Flow, Path, Protocol, Requests, Run, Series, Subflow, Summary, Work};
 use scenario::model::{Application, Directions, Experiment, FlowKind, Route};
 use serde_json::Value;
 use units::{Instant, Rate, Span};
@@ -203,6 +203,7 @@ fn summary(
     let has_requests = matches!(application, Application::Requests(_));
     Ok(Flow {
         name: flow.name.clone(),
+        protocol: if flow.kind.subflows().is_empty() { Protocol::Tcp } else { Protocol::Mptcp },
         congestion_control: congestion.name.clone(),
         goodput_mbps: Rate::of(delivered, duration).as_mbps(),
         delivered_bytes: delivered,
@@ -217,8 +218,8 @@ fn summary(
         duplicate_bytes: duplicates(flow_results, delivered),
         completion_s: flow_results.completion.filter(|completion| *completion <= active).map(Span::as_secs_f64),
         peak_mbps: peak(flow_results, experiment.sample),
-        requests: if has_requests { flow_results.times.count } else { 0 },
-        response_time_ms: if has_requests { flow_results.times.summary } else { Summary::default() },
+        requests: has_requests
+            .then_some(Requests { requests: flow_results.times.count, response_time_ms: flow_results.times.summary }),
         rtt_ms: rtt(
             &series.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
             f64::from(main.min_rtt) / 1e3,
@@ -238,38 +239,37 @@ fn datagrams(
     let rate = Rate::of(delivered_bytes, duration).as_mbps();
     Flow {
         name: flow.name.clone(),
+        protocol: Protocol::Udp,
         goodput_mbps: rate,
         delivered_bytes,
         throughput_mbps: rate,
         sent_packets: flow_results.sent,
         dropped_packets: flow_results.lost,
-        one_way_delay_ms: flow_results.times.summary,
+        one_way_delay_ms: Some(flow_results.times.summary),
         ..Flow::default()
     }
 }
 
 /// Duplicate bytes of an MPTCP flow: received on the subflows beyond what the application has read. Known only when the flow
 /// is complete: before that, some of them may wait for reassembly.
-fn duplicates(flow_results: &FlowResults, delivered: u64) -> u64 {
+fn duplicates(flow_results: &FlowResults, delivered: u64) -> Option<u64> {
     let received = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
     let total: u64 = flow_results.subflows.iter().map(received).sum();
-    flow_results.completion.map_or(0, |_| total.saturating_sub(delivered))
+    let is_complete = !flow_results.subflows.is_empty() && flow_results.completion.is_some();
+    is_complete.then(|| total.saturating_sub(delivered))
 }
 
 /// The maximum goodput over half a second, if samples are that close.
-fn peak(flow_results: &FlowResults, interval: Option<Span>) -> f64 {
+fn peak(flow_results: &FlowResults, interval: Option<Span>) -> Option<f64> {
     let window_length = Span::from_millis(500);
-    let Some(interval) =
-        interval.filter(|interval| *interval <= window_length && window_length.0.is_multiple_of(interval.0))
-    else {
-        return 0.0;
-    };
+    let interval =
+        interval.filter(|interval| *interval <= window_length && window_length.0.is_multiple_of(interval.0))?;
     let delivered: Vec<u64> =
         std::iter::once(0).chain(flow_results.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (window_length.0 / interval.0) as usize;
     // A program's own count, at its end, may be less than the kernel's earlier count.
     let max = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
-    Rate::of(max, window_length).as_mbps()
+    Some(Rate::of(max, window_length).as_mbps())
 }
 
 /// The distribution of the smoothed RTT.

@@ -1,7 +1,7 @@
 //! The tunnel's record, from the status of both daemons.
 
 use crate::Error;
-use record::{Summary, Tunnel};
+use record::{RopewalkTunnel, Summary, Tunnel};
 use serde_json::Value;
 
 fn parse(status: &str) -> Result<Value, Error> {
@@ -33,14 +33,17 @@ pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
         reorder_buffered_packets: count(&reorder["reordered_packets"]),
         late_packets: count(&reorder["late_packets"]),
         dropped_packets: count(&ingress["dropped_packets"]),
-        marked_packets: count(&ingress["marked_packets"]),
         timeouts: count(&reorder["timeouts"]),
         max_reorder_buffered_packets: count(&reorder["max_backlog_packets"]),
-        relayed_connections: [&near, &far]
-            .map(|end| count(&end["peers"][0]["relay"]["opened_connections"]))
-            .iter()
-            .sum(),
         reorder_delay_ms: Summary { mean: reorder["timeout_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
+        ropewalk: (near["mode"] == "ropewalk").then(|| RopewalkTunnel {
+            marked_packets: count(&ingress["marked_packets"]),
+            relayed_connections: [&near, &far]
+                .map(|end| count(&end["peers"][0]["relay"]["opened_connections"]))
+                .iter()
+                .sum(),
+            ..RopewalkTunnel::default()
+        }),
         ..Tunnel::default()
     })
 }

@@ -18,7 +18,10 @@ use crate::tunnel;
 use link::LinkCounters;
 use machine::PathStatus;
 use record::fairness::Fairness;
-use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
+use record::{
+    Digest, Flow, Gaps, Multipath, Path, PathSender, Protocol, QuicLosses, Requests, RopewalkTunnel, Run, Subflow,
+    Summary, Tunnel,
+};
 use scenario::model::Experiment;
 use units::{Rate, Span};
 
@@ -121,14 +124,17 @@ fn flow(engine: &Engine, index: usize) -> Flow {
             let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
+                protocol: Protocol::Udp,
                 goodput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
                 delivered_bytes,
                 throughput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
                 sent_packets: source.sent,
                 dropped_packets,
-                one_way_delay_ms: source.delay.summary(),
-                longest_gap_ms: source.gaps.longest(endpoint.stop.min(engine.end)).as_millis_f64(),
-                longest_loss_packets: source.gaps.longest_loss(),
+                one_way_delay_ms: Some(source.delay.summary()),
+                gaps: Some(Gaps {
+                    longest_gap_ms: source.gaps.longest(endpoint.stop.min(engine.end)).as_millis_f64(),
+                    longest_loss_packets: source.gaps.longest_loss(),
+                }),
                 ..Flow::default()
             }
         }
@@ -157,27 +163,19 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
         limited_s: tcp.limits.record(endpoint.start),
         completion_s: completion.map(Span::as_secs_f64),
         share: None,
-        requests: tcp.client().map_or(0, |client| client.times.count()),
-        response_time_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
+        requests: tcp
+            .client()
+            .map(|client| Requests { requests: client.times.count(), response_time_ms: client.times.summary() }),
         rtt_ms: tcp.rtt.summary(),
-        one_way_delay_ms: endpoint.as_near_connection().map_or_else(Summary::default, |split| split.delay.summary()),
-        peak_mbps: received.peak.rate().as_mbps(),
-        ..tcp.video().map_or_else(Flow::default, Video::record)
+        one_way_delay_ms: endpoint.as_near_connection().map(|split| split.delay.summary()),
+        peak_mbps: Some(received.peak.rate().as_mbps()),
+        video: tcp.video().map(Video::record),
+        ..Flow::default()
     };
     match &tcp.connection {
         Connection::Single(_) => flow,
-        Connection::Multi(multi) => mptcp_flow(multi, tcp, with_delays(&multi.stats, flow)),
-        Connection::Quic(quic) => quic_flow(quic, tcp, with_delays(&quic.stats, flow)),
-    }
-}
-
-/// The record of a flow with the delays of its data.
-fn with_delays(stats: &MultipathStats, flow: Flow) -> Flow {
-    Flow {
-        protocol_delay_ms: stats.protocol_delay.summary(),
-        head_of_line_degree_ms: stats.head_of_line_degree.summary(),
-        head_of_line_delay_ms: stats.head_of_line.summary(),
-        ..flow
+        Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
+        Connection::Quic(quic) => quic_flow(quic, tcp, flow),
     }
 }
 
@@ -185,11 +183,15 @@ fn with_delays(stats: &MultipathStats, flow: Flow) -> Flow {
 fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
     Flow {
-        max_out_of_order_packets: received.max_out_of_order,
-        redundant_packets: sent.copies,
-        reinjected_packets: sent.reinjected,
-        duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
-        redundant_first_packets: received.copies_arrived_first,
+        protocol: Protocol::Mptcp,
+        duplicate_bytes: Some(received.duplicates * u64::from(tcp.mss())),
+        multipath: Some(Multipath {
+            max_out_of_order_packets: received.max_out_of_order,
+            redundant_packets: sent.copies,
+            reinjected_packets: sent.reinjected,
+            redundant_first_packets: received.copies_arrived_first,
+            ..delays(&multi.stats)
+        }),
         ..flow
     }
 }
@@ -198,14 +200,30 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
 fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
     Flow {
-        max_out_of_order_packets: received.max_out_of_order,
-        redundant_packets: sent.copies,
-        reinjected_packets: sent.reinjected,
-        duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
-        redundant_first_packets: received.copies_arrived_first,
-        declared_lost_packets: quic.senders().map(|sender| sender.declared_lost).sum(),
-        spurious_losses: quic.senders().map(|sender| sender.spurious_losses).sum(),
+        protocol: Protocol::Mpquic,
+        duplicate_bytes: Some(received.duplicates * u64::from(tcp.mss())),
+        multipath: Some(Multipath {
+            max_out_of_order_packets: received.max_out_of_order,
+            redundant_packets: sent.copies,
+            reinjected_packets: sent.reinjected,
+            redundant_first_packets: received.copies_arrived_first,
+            ..delays(&quic.stats)
+        }),
+        quic: Some(QuicLosses {
+            declared_lost_packets: quic.senders().map(|sender| sender.declared_lost).sum(),
+            spurious_losses: quic.senders().map(|sender| sender.spurious_losses).sum(),
+        }),
         ..flow
+    }
+}
+
+/// The delays of a connection's data.
+fn delays(stats: &MultipathStats) -> Multipath {
+    Multipath {
+        protocol_delay_ms: stats.protocol_delay.summary(),
+        head_of_line_degree_ms: stats.head_of_line_degree.summary(),
+        head_of_line_delay_ms: stats.head_of_line.summary(),
+        ..Multipath::default()
     }
 }
 
@@ -225,11 +243,13 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             retransmitted_packets: counters.retransmitted,
             dropped_packets: *dropped,
             drops_per_s: Subflow::per_second(*dropped, active_time),
-            recoveries: counters.recoveries,
-            declared_lost_packets: sender.declared_lost,
-            spurious_losses: sender.spurious_losses,
-            timeouts: counters.timeouts,
-            failures,
+            recoveries: Some(counters.recoveries),
+            timeouts: Some(counters.timeouts),
+            failures: Some(failures),
+            quic: matches!(tcp.connection, Connection::Quic(_)).then_some(QuicLosses {
+                declared_lost_packets: sender.declared_lost,
+                spurious_losses: sender.spurious_losses,
+            }),
             rtt_ms: stats.rtt.summary(),
             srtt_ms: stats.srtt.summary(),
             limited_s: tcp.limits.subflow_record(index, endpoint.start),
@@ -262,14 +282,16 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f
         delivered_packets: pipes.last().map_or(0, |pipe| counters(pipe).delivered),
         dropped_packets: total(|c| c.dropped),
         lost_packets: total(|c| c.lost),
-        duplicated_packets: total(|c| c.duplicated),
-        corrupted_packets: engine.network.corrupted[index],
+        duplicated_packets: Some(total(|c| c.duplicated)),
+        corrupted_packets: Some(engine.network.corrupted[index]),
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| utilisation[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
-        declared_lost_packets: sender.map_or(0, |sender| sender.lost_packets),
-        spurious_losses: sender.map_or(0, |sender| sender.spurious_losses),
-        failures: sender.map_or(0, |sender| sender.failures),
+        tunnel: sender.map(|sender| PathSender {
+            declared_lost_packets: sender.lost_packets,
+            spurious_losses: sender.spurious_losses,
+            failures: sender.failures,
+        }),
     }
 }
 
@@ -313,13 +335,15 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
         late_packets: receiver.late_fragments,
         dropped_packets: sender.ingress_dropped_packets,
         reorder_delay_ms: Summary { mean, ..Summary::default() },
-        marked_packets: sender.ingress_marked_or_trimmed_packets,
-        sent_fragments: sender.new_fragments + sender.retransmitted_fragments + sender.redundant_fragments,
-        retransmitted_fragments: sender.retransmitted_fragments,
-        duplicate_fragments: receiver.duplicate_fragments,
-        missing_fragments: receiver.missing_fragments,
-        relayed_connections: relays().map(|relay| relay.connections).sum(),
-        max_relayed_bytes: relays().map(RelayEnd::max_memory).max().unwrap_or(0),
+        ropewalk: Some(RopewalkTunnel {
+            marked_packets: sender.ingress_marked_or_trimmed_packets,
+            sent_fragments: Some(sender.new_fragments + sender.retransmitted_fragments + sender.redundant_fragments),
+            retransmitted_fragments: Some(sender.retransmitted_fragments),
+            duplicate_fragments: Some(receiver.duplicate_fragments),
+            missing_fragments: Some(receiver.missing_fragments),
+            relayed_connections: relays().map(|relay| relay.connections).sum(),
+            max_relayed_bytes: Some(relays().map(RelayEnd::max_memory).max().unwrap_or(0)),
+        }),
         ..Tunnel::default()
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn document(manifest: &Manifest, runs: &[Run], claims: &Value) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Cpu, DelayHistogram, Flow, LimitTimes, Path, Subflow, Tunnel};
+    use record::{Cpu, DelayHistogram, Flow, Path, PathSender, RopewalkTunnel, Subflow, Tunnel};
     use report::{Claim, Column, Layout, Reference, Scope, Study, Table, Test};
     use std::collections::BTreeSet;
 
@@ -75,11 +75,11 @@ mod tests {
     fn the_docs_name_every_key_and_no_other() {
         let run = Run {
             cpu: vec![Cpu::default()],
-            flows: vec![Flow { limited_s: Some(LimitTimes::default()), ..Flow::default() }],
-            subflows: vec![Subflow::default()],
-            paths: vec![Path::default()],
+            flows: vec![Flow::complete()],
+            subflows: vec![Subflow::complete()],
+            paths: vec![Path { tunnel: Some(PathSender::default()), ..Path::default() }],
             histograms: vec![DelayHistogram::default()],
-            tunnel: Some(Tunnel::default()),
+            tunnel: Some(Tunnel { ropewalk: Some(RopewalkTunnel::default()), ..Tunnel::default() }),
             ..Run::default()
         };
         let document = serde_json::from_str(&super::document(&Manifest::default(), &[run], &claims())).unwrap();

@@ -45,7 +45,7 @@ fn every_header_byte_is_on_the_wire() {
         assert!((flow.throughput_mbps - subflows).abs() < 1e-9);
         let mss = 1500.0 - HEADERS - if ip == 6 { 20.0 } else { 0.0 };
         // What arrived and was no duplicate, against what was delivered: a few packets are still on their way.
-        let duplicates = flow.duplicate_bytes as f64 / flow.delivered_bytes as f64;
+        let duplicates = flow.duplicate_bytes.expect("MPTCP") as f64 / flow.delivered_bytes as f64;
         let ratio = flow.goodput_mbps * (1.0 + duplicates) / flow.throughput_mbps;
         assert!((ratio / (mss / 1500.0) - 1.0).abs() < 2e-3, "IPv{ip}: {ratio}");
     }
@@ -70,8 +70,8 @@ fn a_path_that_dies_and_comes_back_is_used_again() {
             "{stack:?}: {both_paths} {one_path}"
         );
         assert!(recovered > 1.5 * one_path && mean(second) == 0.0, "{stack:?}: {recovered}");
-        assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{stack:?}");
-        assert!(result.flows[0].reinjected_packets > 0);
+        assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (Some(0), Some(1)), "{stack:?}");
+        assert!(result.flows[0].multipath.expect("MPTCP").reinjected_packets > 0);
     }
 }
 
@@ -87,12 +87,23 @@ fn delays_are_those_of_the_paths() {
     let srtt = [0, 1].map(|index: usize| subflows[index].srtt_ms.p50);
     assert!((srtt[0] - 20.6).abs() < 1.0 && (srtt[1] - 80.6).abs() < 1.0, "{srtt:?}");
     // Data sent on the fast path behind data on the slow one waits for up to 40 - 10 ms.
-    assert!((28.0..33.0).contains(&flow.head_of_line_delay_ms.max), "{:?}", flow.head_of_line_delay_ms);
+    assert!(
+        (28.0..33.0).contains(&flow.multipath.expect("MPTCP").head_of_line_delay_ms.max),
+        "{:?}",
+        flow.multipath.expect("MPTCP").head_of_line_delay_ms
+    );
     // The slow path's data takes 40 ms there; the fast path's next acknowledgement, within its round trip of 20 ms,
     // brings the DATA_ACK back in 10 ms.
-    assert!((50.0..71.0).contains(&flow.protocol_delay_ms.max), "{:?}", flow.protocol_delay_ms);
+    assert!(
+        (50.0..71.0).contains(&flow.multipath.expect("MPTCP").protocol_delay_ms.max),
+        "{:?}",
+        flow.multipath.expect("MPTCP").protocol_delay_ms
+    );
     // That is less than the slow path's round trip; before that path joins, ten packets of 0.12 ms leave in a burst.
-    assert!(flow.head_of_line_degree_ms.p99 == 0.0 && flow.head_of_line_degree_ms.max < 1.2);
+    assert!(
+        flow.multipath.expect("MPTCP").head_of_line_degree_ms.p99 == 0.0
+            && flow.multipath.expect("MPTCP").head_of_line_degree_ms.max < 1.2
+    );
 }
 
 #[test]

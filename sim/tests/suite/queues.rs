@@ -157,7 +157,7 @@ fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
         experiment.flows.push(datagrams("voice", Rate::from_bits(64_000), 200));
         let run = run(&experiment);
         assert!(run.flows[0].goodput_mbps > 0.9 * 50.0 * 1448.0 / 1538.0, "{:?}", run.flows[0]);
-        (run.flows[1].one_way_delay_ms, run.flows[1].delivered_bytes / 200)
+        (run.flows[1].one_way_delay_ms.expect("measured"), run.flows[1].delivered_bytes / 200)
     };
     let rate = Rate::from_mbit(50);
     let unloaded = 10.0 + rate.time_for(u64::from(200 + OVERHEAD)).as_millis_f64();

@@ -92,7 +92,13 @@ fn random_experiments_with_a_relay_deliver_no_more_than_was_sent_nor_than_the_pa
             completed += usize::from(result.completion_s.is_some());
         }
         let relayed = experiment.flows.iter().filter(|flow| experiment.relay_of(flow).is_some()).count() as u64;
-        assert!(run.tunnel.as_ref().is_some_and(|tunnel| tunnel.relayed_connections <= relayed), "{:?}", run.tunnel);
+        assert!(
+            run.tunnel
+                .as_ref()
+                .is_some_and(|tunnel| tunnel.ropewalk.map_or(0, |counted| counted.relayed_connections) <= relayed),
+            "{:?}",
+            run.tunnel
+        );
         drop(print_on_panic);
     }
     assert!(completed > 10 || !seeds.reach_every_situation(), "{completed} flows of limited size have completed");
@@ -127,8 +133,8 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         dropped && queue.discipline == QueueDiscipline::DropHead && !experiment.links.iter().any(is_policed),
         dropped && !manages && queue.limit == ENDLESS,
         run.paths.iter().any(|path| path.lost_packets > 0),
-        run.paths.iter().any(|path| path.duplicated_packets > 0),
-        run.paths.iter().any(|path| path.corrupted_packets > 0),
+        run.paths.iter().any(|path| path.duplicated_packets > Some(0)),
+        run.paths.iter().any(|path| path.corrupted_packets > Some(0)),
         experiment.links.iter().any(|link| link.forward.reorder.share > 0.0) && run.paths[0].delivered_packets > 1000,
         early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
@@ -145,11 +151,11 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         requested(experiment, run, false),
         requested(experiment, run, true),
         run.jain.is_some(),
-        run.flows.iter().any(|flow| flow.head_of_line_delay_ms.max > 0.0),
-        run.flows.iter().any(|flow| flow.redundant_packets > 0),
-        run.flows.iter().any(|flow| flow.reinjected_packets > 0),
-        run.flows.iter().any(|flow| flow.redundant_first_packets > 0),
-        run.subflows.iter().any(|subflow| subflow.failures > 0),
+        run.flows.iter().filter_map(|flow| flow.multipath).any(|data| data.head_of_line_delay_ms.max > 0.0),
+        run.flows.iter().filter_map(|flow| flow.multipath).any(|data| data.redundant_packets > 0),
+        run.flows.iter().filter_map(|flow| flow.multipath).any(|data| data.reinjected_packets > 0),
+        run.flows.iter().filter_map(|flow| flow.multipath).any(|data| data.redundant_first_packets > 0),
+        run.subflows.iter().any(|subflow| subflow.failures > Some(0)),
     ];
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
 }
@@ -164,7 +170,11 @@ fn requested(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
         FlowKind::Tcp { application: Application::Requests(requests), .. } => requests.new_connections == new,
         _ => false,
     };
-    experiment.flows.iter().zip(&run.flows).any(|(flow, result)| matches_kind(flow) && result.requests > 1)
+    experiment
+        .flows
+        .iter()
+        .zip(&run.flows)
+        .any(|(flow, result)| matches_kind(flow) && result.requests.is_some_and(|requests| requests.requests > 1))
 }
 
 const ENDLESS: QueueLimit = QueueLimit::Packets(u64::MAX);

@@ -41,8 +41,11 @@ fn a_connection_opens_end_to_end_before_data() {
     let completion_ms = 1e3 * run.flows[0].completion_s.expect("it completes");
     assert!((expected_ms..expected_ms + 0.5).contains(&completion_ms), "{completion_ms} ms of {expected_ms}");
     assert_eq!(run.flows[0].delivered_bytes, 100);
-    assert_eq!(run.tunnel.as_ref().map(|tunnel| tunnel.relayed_connections), Some(1));
-    let delay = run.flows[0].one_way_delay_ms.max;
+    assert_eq!(
+        run.tunnel.as_ref().map(|tunnel| tunnel.ropewalk.map_or(0, |counted| counted.relayed_connections)),
+        Some(1)
+    );
+    let delay = run.flows[0].one_way_delay_ms.expect("measured").max;
     assert!((tunnel_ms + 2.0 * local_ms..tunnel_ms + 2.0 * local_ms + 0.5).contains(&delay), "{delay} ms one way");
 }
 
@@ -77,7 +80,10 @@ fn a_sender_is_held_back_by_the_receive_window_of_the_near_relay() {
     let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
     assert!(flow.receive_window_limited_s + flow.send_buffer_limited_s > 8.0, "{flow:?}");
     assert!(flow.goodput_mbps > 0.9 * 100.0 * 1438.0 / 1538.0, "{flow:?}");
-    assert!(tunnel.max_relayed_bytes < 17 << 20, "{tunnel:?}");
+    assert!(
+        tunnel.ropewalk.and_then(|counted| counted.max_relayed_bytes).is_some_and(|bytes| bytes < 17 << 20),
+        "{tunnel:?}"
+    );
 }
 
 /// No bytes move for thirty seconds; a transfer in the middle of it completes afterwards, and no sender gives up.
@@ -122,9 +128,9 @@ fn a_sparse_flow_beside_relayed_bulk_waits_for_one_message_at_the_relay_and_one_
     *common::application(&mut relayed_flow) = Application::Steady { rate: Rate::from_bits(200_000), write: Some(1386) };
     let paths = [link(100, 5), link(100, 50)];
     for (sparse, messages_ms) in [(voice, 1.0), (relayed_flow, 2.0)] {
-        let alone = run(&relayed(&paths, 20, vec![sparse.clone()])).flows[0].one_way_delay_ms.mean;
+        let alone = run(&relayed(&paths, 20, vec![sparse.clone()])).flows[0].one_way_delay_ms.expect("measured").mean;
         let beside = run(&relayed(&paths, 20, vec![sparse, bulk("bulk", "cubic")]));
-        let (delay, queue) = (beside.flows[0].one_way_delay_ms.mean, beside.paths[0].queue_delay_ms);
+        let (delay, queue) = (beside.flows[0].one_way_delay_ms.expect("measured").mean, beside.paths[0].queue_delay_ms);
         println!("alone {alone} ms, beside bulk {delay} ms, of which {queue} ms in the path's queue");
         assert!(delay < alone + queue + messages_ms + 2.0 * 0.55, "{alone} {delay} {queue}");
     }

@@ -79,7 +79,7 @@ fn a_daemon_that_wakes_late_delays_packets_and_loses_none() {
     let before = run(&experiment);
     tunnel(&mut experiment).nuisances = Nuisances { wake_up: Some(latency), ..Nuisances::default() };
     let after = run(&experiment);
-    let delay = |record: &record::Run| record.flows[0].one_way_delay_ms.mean;
+    let delay = |record: &record::Run| record.flows[0].one_way_delay_ms.expect("measured").mean;
     let added = delay(&after) - delay(&before);
     // Two daemons, of which each takes what has come since it was woken: at most 2 ms each.
     assert!((2.0..=4.1).contains(&added), "{added} ms");
@@ -221,7 +221,7 @@ fn to_the_queues_of_its_paths_a_tunnel_is_one_flow() {
         for link in &mut experiment.links {
             link.forward.queue = QueueConfig { limit: QueueLimit::Packets(100), discipline, ecn: false };
         }
-        run(&experiment).flows[1].one_way_delay_ms
+        run(&experiment).flows[1].one_way_delay_ms.expect("measured")
     };
     let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
     let (fair, plain) = (

@@ -5,18 +5,27 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod columns;
 mod delays;
 mod digest;
 pub mod distribution;
 pub mod fairness;
+mod flow;
 mod histogram;
 mod limits;
 pub mod load;
+mod path;
+mod summary;
 
+use columns::record;
+pub use columns::{Column, ColumnVisitor, Columns};
 pub use delays::{DelayHistogram, Delays};
 pub use digest::Digest;
 pub use distribution::Distribution;
+pub use flow::{Flow, Gaps, Multipath, Protocol, QuicLosses, Requests, Subflow, Video};
 pub use limits::LimitTimes;
+pub use path::{Path, PathSender, RopewalkTunnel, Tunnel};
+pub use summary::Summary;
 
 /// One run: one cell of a sweep with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,18 +107,19 @@ impl Run {
     }
 }
 
+record! {
 /// CPU time spent during a run, seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// [`Cpu::MACHINE`], or a process: `traffic` (all sources and sinks) or, of a tunnel's daemons, `tunnel near` and
     /// `tunnel far`.
-    pub name: String,
+    name: String,
     /// User time: in programs.
-    pub user_s: f64,
+    user_s: f64,
     /// System time: in the kernel for them.
-    pub system_s: f64,
+    system_s: f64,
     /// Interrupt time; none for a process.
-    pub interrupt_s: Option<f64>,
+    interrupt_s: Option<f64>,
+}
 }
 
 impl Cpu {
@@ -123,269 +133,6 @@ impl Cpu {
     pub fn busy_s(&self) -> f64 {
         self.user_s + self.system_s + self.interrupt_s.unwrap_or(0.0)
     }
-}
-
-/// The results of a flow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Flow {
-    /// The flow's name.
-    pub name: String,
-    /// The congestion control; empty for UDP.
-    pub congestion_control: String,
-    /// Payload delivered in order to the application, over the time the flow was on, Mbit/s.
-    pub goodput_mbps: f64,
-    /// Payload delivered in order, bytes.
-    pub delivered_bytes: u64,
-    /// Packets that reached the receiving host, first time or again, with their headers from IP on; over the time the
-    /// flow was on, Mbit/s.
-    pub throughput_mbps: f64,
-    /// Data packets sent, first time or again.
-    pub sent_packets: u64,
-    /// Data packets sent again.
-    pub retransmitted_packets: u64,
-    /// Data packets that queues dropped, links lost or checksums discarded.
-    pub dropped_packets: u64,
-    /// Episodes of loss recovery.
-    pub recoveries: u64,
-    /// Episodes that proved spurious and were undone.
-    pub spurious_recoveries: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// QUIC: data packets that the sender declared lost.
-    #[serde(default)]
-    pub declared_lost_packets: u64,
-    /// QUIC: of these, packets that arrived after all.
-    #[serde(default)]
-    pub spurious_losses: u64,
-    /// Time the sender was held back by the receive window, seconds.
-    pub receive_window_limited_s: f64,
-    /// Time the sender was held back by its send buffer, seconds.
-    pub send_buffer_limited_s: f64,
-    /// For how long each limit held back the sender; none if it was not measured.
-    #[serde(default)]
-    pub limited_s: Option<LimitTimes>,
-    /// Time at which a flow of fixed size was done, seconds after its start.
-    pub completion_s: Option<f64>,
-    /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does
-    /// not.
-    #[serde(default)]
-    pub share: Option<f64>,
-    /// Requests answered in full.
-    #[serde(default)]
-    pub requests: u64,
-    /// Times from each request to the last byte of its response.
-    #[serde(default)]
-    pub response_time_ms: Summary,
-    /// Video: from the flow's start to the first frame played, seconds; none if none was.
-    #[serde(default)]
-    pub startup_s: Option<f64>,
-    /// Stored video: the number of stalls, when the player had no more frames.
-    #[serde(default)]
-    pub stalls: u64,
-    /// Stored video: the time of all stalls, without the startup, seconds.
-    #[serde(default)]
-    pub stall_s: f64,
-    /// Video: frames whose playback time has come, played or late.
-    #[serde(default)]
-    pub frames: u64,
-    /// Live video: frames that were incomplete at their playback time, and were skipped.
-    #[serde(default)]
-    pub late_frames: u64,
-    /// Video: from the moment at which a frame was written to its last byte's delivery, of each frame that arrived.
-    #[serde(default)]
-    pub frame_delay_ms: Summary,
-    /// Video: mean rate of the frames that were played, over the time that they show, Mbit/s.
-    #[serde(default)]
-    pub video_mbps: f64,
-    /// Video: changes from one rate of its ladder to another.
-    #[serde(default)]
-    pub rate_switches: u64,
-    /// RTT samples.
-    pub rtt_ms: Summary,
-    /// UDP: from sender to receiver, of each datagram that arrived. TCP through a relay: from the first transmission by
-    /// the flow's sender to delivery in order at its receiver, of each segment.
-    #[serde(default)]
-    pub one_way_delay_ms: Summary,
-    /// UDP in the simulator: the longest time between two arrivals, or from the latest to the flow's end.
-    #[serde(default)]
-    pub longest_gap_ms: f64,
-    /// UDP in the simulator: the greatest number of datagrams in a row that had not arrived when a later one did.
-    #[serde(default)]
-    pub longest_loss_packets: u64,
-    /// The maximum goodput in any half second of the run's clock, Mbit/s.
-    #[serde(default)]
-    pub peak_mbps: f64,
-    /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak,
-    /// Ignaciuk, Morawski 2023, equation 2).
-    #[serde(default)]
-    pub protocol_delay_ms: Summary,
-    /// MPTCP: by how much `protocol_delay_ms` exceeds the maximum smoothed RTT of the subflows at that moment, at least
-    /// zero (the same paper's head-of-line degree, equations 7 to 9).
-    #[serde(default)]
-    pub head_of_line_degree_ms: Summary,
-    /// MPTCP: from a packet's arrival at the receiving host to its delivery in order.
-    #[serde(default)]
-    pub head_of_line_delay_ms: Summary,
-    /// MPTCP: the maximum number of packets that waited for earlier packets at once: the length of the out-of-order
-    /// queue.
-    #[serde(default)]
-    pub max_out_of_order_packets: u64,
-    /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
-    #[serde(default)]
-    pub redundant_packets: u64,
-    /// MPTCP: packets sent again on another subflow because their subflow failed or blocked the window.
-    #[serde(default)]
-    pub reinjected_packets: u64,
-    /// MPTCP: payload that arrived on one subflow after it had arrived on another, bytes.
-    #[serde(default)]
-    pub duplicate_bytes: u64,
-    /// MPTCP: packets of which a redundant copy or a reinjection arrived first.
-    #[serde(default)]
-    pub redundant_first_packets: u64,
-}
-
-/// The results of a subflow of an MPTCP flow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Subflow {
-    /// The flow that it belongs to.
-    pub flow: String,
-    /// Its path.
-    pub path: String,
-    /// Packets that reached the receiving host over it, first time or again, with their headers from IP on; over the
-    /// time the flow was on, Mbit/s.
-    pub throughput_mbps: f64,
-    /// Data packets sent, first time or again.
-    pub sent_packets: u64,
-    /// Data packets sent again on it.
-    pub retransmitted_packets: u64,
-    /// Data packets that queues dropped, links lost or checksums discarded.
-    pub dropped_packets: u64,
-    /// `dropped_packets` a second of the time that the flow was on.
-    pub drops_per_s: f64,
-    /// Episodes of loss recovery.
-    pub recoveries: u64,
-    /// QUIC: data packets that the sender declared lost.
-    #[serde(default)]
-    pub declared_lost_packets: u64,
-    /// QUIC: of these, packets that arrived after all.
-    #[serde(default)]
-    pub spurious_losses: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// The number of times that it was considered stale or failed.
-    pub failures: u64,
-    /// RTT samples.
-    pub rtt_ms: Summary,
-    /// Smoothed RTT, at each acknowledgement that brings a sample.
-    pub srtt_ms: Summary,
-    /// For how long each limit held back its sender; none if it was not measured.
-    #[serde(default)]
-    pub limited_s: Option<LimitTimes>,
-}
-
-impl Subflow {
-    /// Events per second of a time in which a subflow could send; 0 if it had none.
-    #[must_use]
-    pub fn per_second(events: u64, time: units::Span) -> f64 {
-        if time == units::Span::ZERO { 0.0 } else { events as f64 / time.as_secs_f64() }
-    }
-}
-
-/// A distribution in a few numbers; all zero if there were no samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// Minimum.
-    pub min: f64,
-    /// Maximum.
-    pub max: f64,
-}
-
-/// The results of a path, in the direction of the data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Path {
-    /// Its name.
-    pub name: String,
-    /// Packets handed to its first link.
-    pub sent_packets: u64,
-    /// Packets that left its last link.
-    pub delivered_packets: u64,
-    /// Packets dropped by queues and policers.
-    pub dropped_packets: u64,
-    /// Packets lost on wires.
-    pub lost_packets: u64,
-    /// Copies that wires made of packets. None are counted on a kernel.
-    #[serde(default)]
-    pub duplicated_packets: u64,
-    /// Packets that crossed the path with a flipped bit and were discarded by their receiver's checksum. None are
-    /// counted on a kernel.
-    #[serde(default)]
-    pub corrupted_packets: u64,
-    /// Packets marked CE.
-    pub marked_packets: u64,
-    /// Bytes that left its slowest link, as a share of what it could have carried.
-    pub utilisation: f64,
-    /// Mean queueing delay of its links together, milliseconds.
-    pub queue_delay_ms: f64,
-    /// Ropewalk's tunnel: datagrams with data that its sender declared lost.
-    #[serde(default)]
-    pub declared_lost_packets: u64,
-    /// Ropewalk's tunnel: of these, datagrams that arrived after all.
-    #[serde(default)]
-    pub spurious_losses: u64,
-    /// Ropewalk's tunnel: times that its sender found the path not to work.
-    #[serde(default)]
-    pub failures: u64,
-}
-
-/// The results of a tunnel, in the direction of the data. Some counters of Ropewalk's tunnel count fragments.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tunnel {
-    /// Packets delivered at the far end.
-    pub delivered_packets: u64,
-    /// Packets (Ropewalk: fragments) that waited in the reorder buffer for earlier ones.
-    pub reorder_buffered_packets: u64,
-    /// Packets (Ropewalk: fragments) dropped because later ones had already been delivered.
-    pub late_packets: u64,
-    /// Packets dropped at the near end: because the tunnel device was full, or by the ingress queue's CoDel.
-    pub dropped_packets: u64,
-    /// Times the timeout released packets.
-    pub timeouts: u64,
-    /// Times a packet beyond the window flushed everything.
-    pub overflows: u64,
-    /// The maximum number of packets in the reorder buffer at once.
-    pub max_reorder_buffered_packets: u64,
-    /// Time that packets spent in the reorder buffer; of Ropewalk's only the mean is known.
-    pub reorder_delay_ms: Summary,
-    /// Ropewalk: packets marked in the ingress queue instead of being dropped.
-    #[serde(default)]
-    pub marked_packets: u64,
-    /// Ropewalk: fragments sent, first time or again.
-    #[serde(default)]
-    pub sent_fragments: u64,
-    /// Ropewalk: fragments sent again because they were lost, or seemed to be.
-    #[serde(default)]
-    pub retransmitted_fragments: u64,
-    /// Ropewalk: fragments that arrived twice.
-    #[serde(default)]
-    pub duplicate_fragments: u64,
-    /// Ropewalk: fragments that never arrived.
-    #[serde(default)]
-    pub missing_fragments: u64,
-    /// Ropewalk: TCP connections that the relay has split.
-    #[serde(default)]
-    pub relayed_connections: u64,
-    /// Ropewalk: the maximum that an end of the relay held of all connections together, to be sent or received, bytes.
-    /// Not counted on a kernel.
-    #[serde(default)]
-    pub max_relayed_bytes: u64,
 }
 
 /// The columns that a flow's or subflow's series begins with, whatever the driver; NaN for a missing value. Rates and
@@ -415,17 +162,34 @@ pub struct Series {
     pub values: Vec<Vec<f64>>,
 }
 
+record! {
 /// Work done by the driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Copy)]
 pub struct Work {
     /// Data packets times links crossed.
-    pub data_packet_hops: u64,
+    data_packet_hops: u64 = "work.data_packet_hops",
     /// All packets times links crossed.
-    pub packet_hops: u64,
+    packet_hops: u64 = "work.packet_hops",
     /// Data packets that reached their receiver.
-    pub delivered_data_packets: u64,
+    delivered_data_packets: u64 = "work.delivered_data_packets",
     /// Events taken from the queue.
-    pub events: u64,
+    events: u64 = "work.events",
+}
+}
+
+impl Columns for Run {
+    /// The columns of a run itself. Its key, its parameters, its parts and its series have tables of their own.
+    fn visit(&mut self, visitor: &mut dyn ColumnVisitor) {
+        self.digest.visit("digest", visitor);
+        self.duration_s.visit("duration_s", visitor);
+        self.jain.visit("jain", visitor);
+        self.convergence_s.visit("convergence_s", visitor);
+        self.capacity_mbps.visit("capacity_mbps", visitor);
+        self.steal_s.visit("steal_s", visitor);
+        self.controller_failures.visit("controller_failures", visitor);
+        self.controller_failure.visit("controller_failure", visitor);
+        Columns::visit(&mut self.work, visitor);
+    }
 }
 
 #[cfg(test)]

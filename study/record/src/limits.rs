@@ -1,5 +1,7 @@
 //! For how long each limit held back a sender.
 
+use crate::columns::visit_part;
+use crate::{Column, ColumnVisitor};
 use serde::{Deserialize, Serialize};
 
 /// The time for which each limit held back a sender, seconds. At every instant exactly one did. Together they last from the
@@ -47,6 +49,18 @@ impl LimitTimes {
     #[must_use]
     pub fn total(&self) -> f64 {
         self.as_array().iter().sum()
+    }
+}
+
+impl Column for Option<LimitTimes> {
+    fn visit(&mut self, name: &str, visitor: &mut dyn ColumnVisitor) {
+        visit_part(self, visitor, |limits, visitor| {
+            let mut times = limits.as_array();
+            for (limit, time) in LimitTimes::NAMES.iter().zip(&mut times) {
+                time.visit(&format!("{name}.{limit}"), visitor);
+            }
+            *limits = LimitTimes::from_array(times);
+        });
     }
 }
 

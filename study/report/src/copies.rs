@@ -22,7 +22,7 @@ type Statistic = fn(&[f64]) -> f64;
 
 /// The fields of records that are summaries, whose components have the same names as the statistics: `rtt_ms`.
 static SUMMARIES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let (flow, subflow) = (Flow::default(), Subflow::default());
+    let (flow, subflow) = (Flow::complete(), Subflow::complete());
     let fields = FlowRecord::Flow(&flow).fields().into_iter().chain(FlowRecord::Subflow(&subflow).fields());
     fields.filter_map(|field| field.split_once('.').map(|(summary, _)| summary.to_owned())).collect()
 });

@@ -131,7 +131,7 @@ fn diagnosis(cell: &SweepCell<'_>, keys: &[&str]) -> Option<Diagnosis> {
     let is_below = carried <= MAX_SHARE * best.rate_mbps && best.utilisation <= MAX_SHARE;
     let others = paths.iter().filter(|path| path.name != best.name && path.p95_rtt_ms > best.p95_rtt_ms);
     let slowest = others.max_by(|a, b| a.p95_rtt_ms.total_cmp(&b.p95_rtt_ms));
-    let head_of_line = of_flow(|flow| flow.head_of_line_delay_ms.mean)?;
+    let head_of_line = of_flow(|flow| flow.multipath.map_or(0.0, |data| data.head_of_line_delay_ms.mean))?;
     let is_buffer = matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer);
     let waited = slowest.filter(|_| is_buffer && head_of_line > best.mean_rtt_ms).map_or_else(String::new, |slowest| {
         let delay = format_number(head_of_line);

@@ -5,7 +5,7 @@ use crate::estimate::Estimate;
 use crate::number::{DASH, IDENTICAL, format_number, mark_disturbed, mark_outlier};
 use crate::sample::{Sample, outlier_footnote};
 use crate::study::{Study, SweepCell, short_names};
-use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
+use record::{Cpu, Flow, Path, Protocol, Requests, Run, Subflow, Tunnel, Video};
 use std::slice::from_ref;
 
 /// A table as text.
@@ -27,12 +27,12 @@ type Column<T> = (&'static str, fn(&T) -> f64);
 
 const FLOW: [Column<Flow>; 7] = [
     ("goodput Mbit/s", |flow| flow.goodput_mbps),
-    ("RTT ms", |flow| flow.rtt_ms.mean),
-    ("p95 ms", |flow| flow.rtt_ms.p95),
+    ("RTT ms", |flow| number(reliable(flow), |flow| flow.rtt_ms.mean)),
+    ("p95 ms", |flow| number(reliable(flow), |flow| flow.rtt_ms.p95)),
     ("sent", |flow| flow.sent_packets as f64),
-    ("retrans.", |flow| flow.retransmitted_packets as f64),
-    ("spurious", |flow| flow.spurious_recoveries as f64),
-    ("RTOs", |flow| flow.timeouts as f64),
+    ("retrans.", |flow| number(reliable(flow), |flow| flow.retransmitted_packets as f64)),
+    ("spurious", |flow| number(reliable(flow), |flow| flow.spurious_recoveries as f64)),
+    ("RTOs", |flow| number(reliable(flow), |flow| flow.timeouts as f64)),
 ];
 
 /// Shown only if flows compete.
@@ -40,29 +40,44 @@ const SHARE: Column<Flow> = ("share %", |flow| flow.share.map_or(f64::NAN, |shar
 
 /// Shown only if there are requests.
 const REQUESTS: [Column<Flow>; 3] = [
-    ("requests", |flow| flow.requests as f64),
-    ("response ms", |flow| if flow.requests > 0 { flow.response_time_ms.mean } else { f64::NAN }),
-    ("response p95 ms", |flow| if flow.requests > 0 { flow.response_time_ms.p95 } else { f64::NAN }),
+    ("requests", |flow| number(flow.requests, |requests| requests.requests as f64)),
+    ("response ms", |flow| number(answered(flow), |requests| requests.response_time_ms.mean)),
+    ("response p95 ms", |flow| number(answered(flow), |requests| requests.response_time_ms.p95)),
 ];
 
 /// Shown only if there is an MPTCP flow.
 const MPTCP: [Column<Flow>; 5] = [
-    ("protocol delay ms", |flow| if is_mptcp(flow) { flow.protocol_delay_ms.mean } else { f64::NAN }),
-    ("head-of-line ms", |flow| if is_mptcp(flow) { flow.head_of_line_delay_ms.mean } else { f64::NAN }),
-    ("redundant", |flow| if is_mptcp(flow) { flow.redundant_packets as f64 } else { f64::NAN }),
-    ("reinjected", |flow| if is_mptcp(flow) { flow.reinjected_packets as f64 } else { f64::NAN }),
-    ("redundant first", |flow| if is_mptcp(flow) { flow.redundant_first_packets as f64 } else { f64::NAN }),
+    ("protocol delay ms", |flow| number(flow.multipath, |data| data.protocol_delay_ms.mean)),
+    ("head-of-line ms", |flow| number(flow.multipath, |data| data.head_of_line_delay_ms.mean)),
+    ("redundant", |flow| number(flow.multipath, |data| data.redundant_packets as f64)),
+    ("reinjected", |flow| number(flow.multipath, |data| data.reinjected_packets as f64)),
+    ("redundant first", |flow| number(flow.multipath, |data| data.redundant_first_packets as f64)),
 ];
 
 /// Shown only if a QUIC sender has declared packets lost.
 const LOSSES: [Column<Flow>; 2] = [
-    ("declared lost", |flow| flow.declared_lost_packets as f64),
-    ("arrived after all", |flow| flow.spurious_losses as f64),
+    ("declared lost", |flow| number(flow.quic, |losses| losses.declared_lost_packets as f64)),
+    ("arrived after all", |flow| number(flow.quic, |losses| losses.spurious_losses as f64)),
 ];
 
-/// Acknowledged data of an MPTCP flow has a protocol delay.
-fn is_mptcp(flow: &Flow) -> bool {
-    flow.protocol_delay_ms.max > 0.0
+/// A number of a part of a record; NaN if the record lacks the part.
+fn number<T>(part: Option<T>, of: impl FnOnce(T) -> f64) -> f64 {
+    part.map_or(f64::NAN, of)
+}
+
+/// A flow that is acknowledged: any but UDP's.
+fn reliable(flow: &Flow) -> Option<&Flow> {
+    (flow.protocol != Protocol::Udp).then_some(flow)
+}
+
+/// The requests of a flow, if some were answered.
+fn answered(flow: &Flow) -> Option<Requests> {
+    flow.requests.filter(|requests| requests.requests > 0)
+}
+
+/// The video of a flow, if frames were due.
+fn shown(flow: &Flow) -> Option<Video> {
+    flow.video.filter(|video| video.frames > 0)
 }
 
 const SUBFLOW: [Column<Subflow>; 8] = [
@@ -72,17 +87,17 @@ const SUBFLOW: [Column<Subflow>; 8] = [
     ("sent", |subflow| subflow.sent_packets as f64),
     ("retrans.", |subflow| subflow.retransmitted_packets as f64),
     ("drops/s", |subflow| subflow.drops_per_s),
-    ("RTOs", |subflow| subflow.timeouts as f64),
-    ("failures", |subflow| subflow.failures as f64),
+    ("RTOs", |subflow| number(subflow.timeouts, |timeouts| timeouts as f64)),
+    ("failures", |subflow| number(subflow.failures, |failures| failures as f64)),
 ];
 
 /// Shown only if there is video.
 const VIDEO: [Column<Flow>; 5] = [
-    ("video Mbit/s", |flow| if flow.frames > 0 { flow.video_mbps } else { f64::NAN }),
-    ("startup s", |flow| flow.startup_s.unwrap_or(f64::NAN)),
-    ("stalls", |flow| if flow.frames > 0 { flow.stalls as f64 } else { f64::NAN }),
-    ("stalled s", |flow| if flow.frames > 0 { flow.stall_s } else { f64::NAN }),
-    ("late %", |flow| 100.0 * flow.late_frames as f64 / flow.frames as f64),
+    ("video Mbit/s", |flow| number(shown(flow), |video| video.video_mbps)),
+    ("startup s", |flow| number(flow.video.and_then(|video| video.startup_s), |startup_s| startup_s)),
+    ("stalls", |flow| number(shown(flow), |video| video.stalls as f64)),
+    ("stalled s", |flow| number(shown(flow), |video| video.stall_s)),
+    ("late %", |flow| number(shown(flow), |video| 100.0 * video.late_frames as f64 / video.frames as f64)),
 ];
 
 const FAIRNESS: [Column<Run>; 2] = [
@@ -140,10 +155,11 @@ pub(crate) fn summary_tables(study: &Study<'_>, max_rows: usize) -> Vec<SummaryT
     let has = |property: fn(&Flow) -> bool| study.runs.iter().any(|run| run.flows.iter().any(property));
     let mut flow_columns = FLOW.to_vec();
     flow_columns.extend(has(|flow| flow.share.is_some()).then_some(SHARE));
-    flow_columns.extend(REQUESTS.iter().filter(|_| has(|flow| flow.requests > 0)));
-    flow_columns.extend(VIDEO.iter().filter(|_| has(|flow| flow.frames > 0)));
-    flow_columns.extend(MPTCP.iter().filter(|_| has(is_mptcp)));
-    flow_columns.extend(LOSSES.iter().filter(|_| has(|flow| flow.declared_lost_packets > 0)));
+    flow_columns.extend(REQUESTS.iter().filter(|_| has(|flow| answered(flow).is_some())));
+    flow_columns.extend(VIDEO.iter().filter(|_| has(|flow| shown(flow).is_some())));
+    flow_columns.extend(MPTCP.iter().filter(|_| has(|flow| flow.multipath.is_some())));
+    flow_columns
+        .extend(LOSSES.iter().filter(|_| has(|flow| flow.quic.is_some_and(|losses| losses.declared_lost_packets > 0))));
     let study = (study, max_rows);
     let subflow_names = |subflow: &Subflow| vec![subflow.flow.clone(), subflow.path.clone()];
     let path_names = |path: &Path| vec![path.name.clone()];

@@ -10,7 +10,7 @@ use crate::series::{flow_record, samples};
 use crate::study::SweepCell;
 use crate::trajectory::{self, Trajectory};
 use crate::{cpu, load};
-use record::{Flow, LimitTimes, Run, Subflow};
+use record::{Flow, Run, Subflow};
 
 /// The mean of numbers, if there is one.
 fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
@@ -145,13 +145,10 @@ fn finite_samples(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
 /// `cpu_s_per_gb`. With `from` or `until`, the columns of the time series instead. In all cases `variation_percent`,
 /// and for a subflow its load.
 pub(crate) fn table_values(subflow: bool, is_timed: bool) -> Vec<String> {
-    let zero = Some(0.0);
-    let limited_s = Some(LimitTimes::default());
-    let flow = Flow { completion_s: zero, share: zero, startup_s: zero, limited_s, ..Flow::default() };
     let fields = match (is_timed, subflow) {
         (true, _) => MEAN_COLUMNS.iter().chain(&SUM_COLUMNS).map(|name| (*name).to_owned()).collect(),
-        (false, true) => FlowRecord::Subflow(&Subflow { limited_s, ..Subflow::default() }).fields(),
-        (false, false) => FlowRecord::Flow(&flow).fields(),
+        (false, true) => FlowRecord::Subflow(&Subflow::complete()).fields(),
+        (false, false) => FlowRecord::Flow(&Flow::complete()).fields(),
     };
     let run_values = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !is_timed && !subflow);
     let loads = load::NAMES.into_iter().filter(|_| subflow);

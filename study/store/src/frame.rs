@@ -3,10 +3,10 @@
 //! Columns begin with the swept keys, `cell` and `seed`; what follows is a table's own, with the names and units of the
 //! results folder. Series are tidy: one row a sample, one column a quantity.
 
-use crate::rows::{Row, Writer};
+use crate::rows::Writer;
 use crate::table::Column;
 use crate::{Key, table::Table};
-use record::{Cpu, DelayHistogram, Flow, Path, Run, Subflow, Tunnel};
+use record::{Columns, DelayHistogram, Run};
 use std::collections::BTreeMap;
 
 /// Named columns of one length.
@@ -19,7 +19,7 @@ pub struct Frame {
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Whole numbers.
+    /// Whole numbers, none of which is missing.
     Counts(Vec<u64>),
     /// Numbers; NaN for a missing value.
     Numbers(Vec<f64>),
@@ -38,37 +38,37 @@ pub type Runs<'a> = &'a [(Key, Run)];
 /// One row a run.
 #[must_use]
 pub fn runs(runs: Runs<'_>) -> Frame {
-    records(runs, &Run::default(), std::slice::from_ref)
+    records(runs, std::slice::from_ref)
 }
 
 /// One row a flow of a run.
 #[must_use]
 pub fn flows(runs: Runs<'_>) -> Frame {
-    records(runs, &Flow::default(), |run| &run.flows)
+    records(runs, |run| &run.flows)
 }
 
 /// One row a subflow of a run.
 #[must_use]
 pub fn subflows(runs: Runs<'_>) -> Frame {
-    records(runs, &Subflow::default(), |run| &run.subflows)
+    records(runs, |run| &run.subflows)
 }
 
 /// One row a path of a run.
 #[must_use]
 pub fn paths(runs: Runs<'_>) -> Frame {
-    records(runs, &Path::default(), |run| &run.paths)
+    records(runs, |run| &run.paths)
 }
 
 /// One row a run with a tunnel.
 #[must_use]
 pub fn tunnels(runs: Runs<'_>) -> Frame {
-    records(runs, &Tunnel::default(), |run| run.tunnel.as_slice())
+    records(runs, |run| run.tunnel.as_slice())
 }
 
 /// One row a program whose CPU time was measured in a run on a kernel.
 #[must_use]
 pub fn cpu(runs: Runs<'_>) -> Frame {
-    records(runs, &Cpu::default(), |run| &run.cpu)
+    records(runs, |run| &run.cpu)
 }
 
 /// One row a bucket of the histogram of a delay, of the flow, subflow or tunnel that `subject` names.
@@ -115,9 +115,9 @@ pub fn series(runs: Runs<'_>) -> Frame {
 }
 
 /// A table of the records that `children` finds in each run.
-fn records<R: Row>(runs: Runs<'_>, default_row: &R, children: impl Fn(&Run) -> &[R]) -> Frame {
+fn records<R: Columns>(runs: Runs<'_>, children: impl Fn(&Run) -> &[R]) -> Frame {
     let mut writer = Writer::default();
-    writer.push((0, 0), default_row); // makes the columns, rows or not
+    writer.push((0, 0), &R::default()); // makes the columns, rows or not
     writer.table = writer.table.without_rows();
     for (key, run) in runs {
         children(run).iter().for_each(|child| writer.push(*key, child));
@@ -162,9 +162,12 @@ fn parameter<'a>(
 
 fn values(column: Column) -> Values {
     match column {
-        Column::Counts(values) => {
-            Values::Counts(values.into_iter().map(|value| value.unwrap_or_default() as u64).collect())
-        }
+        Column::Counts(values) => match values.iter().copied().collect::<Option<Vec<_>>>() {
+            Some(all) => Values::Counts(all.into_iter().map(|value| value as u64).collect()),
+            None => Values::Numbers(
+                values.into_iter().map(|value| value.map_or(f64::NAN, |value| value as u64 as f64)).collect(),
+            ),
+        },
         Column::Numbers(values) => Values::Numbers(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()),
         Column::Texts(values) => texts(values.iter().map(|text| text.as_ref().and_then(|text| text.as_utf8().ok()))),
     }
@@ -191,7 +194,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::Series;
+    use record::{Flow, Series};
 
     fn study() -> Vec<(Key, Run)> {
         let run = |cell, delay: &str, congestion: &str, seed| {

@@ -1,10 +1,10 @@
 //! All runs of a folder, to Parquet and back.
 
-use crate::rows::{Reader, Row, Writer};
+use crate::rows::{Reader, Writer};
 use crate::table::{self, Column, Table};
 use crate::{Error, Key, histograms, series};
 use parquet::data_type::ByteArray;
-use record::{Cpu, Flow, Path as PathRecord, Run, Subflow, Tunnel};
+use record::{Columns, Flow, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -16,12 +16,12 @@ const HISTOGRAMS: &str = "histograms.parquet";
 /// Writes all tables of runs sorted by key.
 pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     write_runs(&dir.join("runs.parquet"), runs)?;
-    write_children(&dir.join("flows.parquet"), &Flow::default(), runs, |run| &run.flows)?;
-    write_children(&dir.join("subflows.parquet"), &Subflow::default(), runs, |run| &run.subflows)?;
-    write_children(&dir.join("paths.parquet"), &PathRecord::default(), runs, |run| &run.paths)?;
-    write_children(&dir.join("tunnels.parquet"), &Tunnel::default(), runs, |run| run.tunnel.as_slice())?;
+    write_children(&dir.join("flows.parquet"), runs, |run| &run.flows)?;
+    write_children(&dir.join("subflows.parquet"), runs, |run| &run.subflows)?;
+    write_children(&dir.join("paths.parquet"), runs, |run| &run.paths)?;
+    write_children(&dir.join("tunnels.parquet"), runs, |run| run.tunnel.as_slice())?;
     if runs.iter().any(|(_, run)| !run.cpu.is_empty()) {
-        write_children(&dir.join("cpu.parquet"), &Cpu::default(), runs, |run| &run.cpu)?;
+        write_children(&dir.join("cpu.parquet"), runs, |run| &run.cpu)?;
     }
     if runs.iter().any(|(_, run)| !run.histograms.is_empty()) {
         table::write(&dir.join(HISTOGRAMS), &histograms::to_table(&[]), histograms::to_tables(runs))?;
@@ -52,14 +52,9 @@ fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     table::write(path, &writer.table.clone().without_rows(), std::iter::once(writer.table))
 }
 
-fn write_children<R: Row>(
-    path: &Path,
-    default_row: &R,
-    runs: &[(Key, &Run)],
-    children: impl Fn(&Run) -> &[R],
-) -> Result<(), Error> {
+fn write_children<R: Columns>(path: &Path, runs: &[(Key, &Run)], children: impl Fn(&Run) -> &[R]) -> Result<(), Error> {
     let mut writer = Writer::default();
-    writer.push((0, 0), default_row); // makes the columns, rows or not
+    writer.push((0, 0), &R::default()); // makes the columns, rows or not
     writer.table = writer.table.without_rows();
     for (key, run) in runs {
         children(run).iter().for_each(|child| writer.push(*key, child));
@@ -70,17 +65,28 @@ fn write_children<R: Row>(
 /// Reads all runs, by cell and seed.
 pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let mut runs = read_runs(&dir.join("runs.parquet"))?;
-    read_children(&dir.join("flows.parquet"), &Flow::default(), &mut runs, |run, flow| run.flows.push(flow))?;
+    let path = dir.join("flows.parquet");
+    let flows = table::read(&path)?;
+    // Before flows had a protocol, each record had zeros where it now lacks a part.
+    let has_zeros = flows.iter().any(|table| table.column("protocol").is_none());
+    read_children((&path, flows), has_zeros, &mut runs, |run, mut flow: Flow| {
+        if has_zeros {
+            flow.infer_protocol();
+        }
+        run.flows.push(flow);
+    })?;
     let subflows = dir.join("subflows.parquet");
     if subflows.exists() {
-        read_children(&subflows, &Subflow::default(), &mut runs, |run, subflow| run.subflows.push(subflow))?;
+        let tables = table::read(&subflows)?;
+        read_children((&subflows, tables), has_zeros, &mut runs, |run, subflow| run.subflows.push(subflow))?;
     }
-    read_children(&dir.join("paths.parquet"), &PathRecord::default(), &mut runs, |run, path| run.paths.push(path))?;
+    let paths = dir.join("paths.parquet");
+    read_children((&paths, table::read(&paths)?), has_zeros, &mut runs, |run, path| run.paths.push(path))?;
     let tunnels = dir.join("tunnels.parquet");
-    read_children(&tunnels, &Tunnel::default(), &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;
+    read_children((&tunnels, table::read(&tunnels)?), has_zeros, &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;
     let cpu = dir.join("cpu.parquet");
     if cpu.exists() {
-        read_children(&cpu, &Cpu::default(), &mut runs, |run, cpu| run.cpu.push(cpu))?;
+        read_children((&cpu, table::read(&cpu)?), has_zeros, &mut runs, |run, cpu| run.cpu.push(cpu))?;
     }
     let path = dir.join(HISTOGRAMS);
     for table in if path.exists() { table::read(&path)? } else { Vec::new() } {
@@ -112,17 +118,17 @@ fn read_runs(path: &Path) -> Result<BTreeMap<Key, Run>, Error> {
     Ok(runs)
 }
 
-fn read_children<R: Row>(
-    path: &Path,
-    default_row: &R,
+fn read_children<R: Columns>(
+    (path, tables): (&Path, Vec<Table>),
+    has_zeros: bool,
     runs: &mut BTreeMap<Key, Run>,
-    add: impl Fn(&mut Run, R),
+    mut add: impl FnMut(&mut Run, R),
 ) -> Result<(), Error> {
-    for table in table::read(path)? {
+    for table in tables {
         for row in 0..table.rows() {
-            let mut reader = Reader::new(&table, row);
+            let mut reader = Reader::new(&table, row).with_zeros(has_zeros);
             let key = reader.key().map_err(Error::damaged(path))?;
-            let child = reader.read(default_row.clone()).map_err(Error::damaged(path))?;
+            let child = reader.read(R::default()).map_err(Error::damaged(path))?;
             let run = runs.get_mut(&key).ok_or_else(|| Error::damaged(path)(stray(key)))?;
             add(run, child);
         }

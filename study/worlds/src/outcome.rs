@@ -2,7 +2,7 @@
 
 use crate::World;
 use crate::driver::{TEST, is_of};
-use record::{Flow, Run, Summary};
+use record::{Flow, Run, Summary, Video};
 use serde::{Deserialize, Serialize};
 
 /// One algorithm in one world.
@@ -94,7 +94,7 @@ impl Group {
     fn of(flows: &[&Flow], duration_s: f64) -> Self {
         let rates = || flows.iter().map(|flow| rate(flow));
         let least = rates().fold(f64::INFINITY, f64::min);
-        let answered = || flows.iter().filter(|flow| flow.requests > 0);
+        let requests = || flows.iter().filter_map(|flow| flow.requests).filter(|requests| requests.requests > 0);
         let sum = |value: fn(&Flow) -> u64| flows.iter().map(|flow| value(flow)).sum();
         Self {
             rate_mbps: mean(rates()),
@@ -102,10 +102,10 @@ impl Group {
             bytes: sum(|flow| flow.delivered_bytes),
             sent_packets: sum(|flow| flow.sent_packets),
             dropped_packets: sum(|flow| flow.dropped_packets),
-            requests: sum(|flow| flow.requests),
-            response_ms: mean(answered().map(|flow| flow.response_time_ms.mean)),
-            delay_ms: mean(flows.iter().map(|flow| flow.one_way_delay_ms.p95)),
-            video_mbps: mean(flows.iter().map(|flow| video(flow, duration_s))),
+            requests: requests().map(|requests| requests.requests).sum(),
+            response_ms: mean(requests().map(|requests| requests.response_time_ms.mean)),
+            delay_ms: mean(flows.iter().filter_map(|flow| flow.one_way_delay_ms).map(|delay| delay.p95)),
+            video_mbps: mean(flows.iter().filter_map(|flow| flow.video).map(|video| video_rate(&video, duration_s))),
         }
     }
 }
@@ -116,9 +116,9 @@ fn rate(flow: &Flow) -> f64 {
 }
 
 /// The rate of a video without late frames and without the time of its stalls, Mbit/s.
-fn video(flow: &Flow, duration_s: f64) -> f64 {
-    let in_time = 1.0 - flow.late_frames as f64 / flow.frames.max(1) as f64;
-    flow.video_mbps * in_time * (1.0 - flow.stall_s / duration_s).max(0.0)
+fn video_rate(video: &Video, duration_s: f64) -> f64 {
+    let in_time = 1.0 - video.late_frames as f64 / video.frames.max(1) as f64;
+    video.video_mbps * in_time * (1.0 - video.stall_s / duration_s).max(0.0)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

@@ -236,10 +236,10 @@ impl Video {
         self.delivered_bytes + part
     }
 
-    /// The video's part of the flow's record; everything else there is empty.
-    pub(crate) fn record(&self) -> record::Flow {
+    /// The video's part of the flow's record.
+    pub(crate) fn record(&self) -> record::Video {
         let Player { position, startup, stalls, stalled, late, .. } = &self.player;
-        record::Flow {
+        record::Video {
             startup_s: startup.map(Span::as_secs_f64),
             stalls: *stalls,
             stall_s: stalled.as_secs_f64(),
@@ -248,7 +248,6 @@ impl Video {
             frame_delay_ms: self.delay.summary(),
             video_mbps: Rate::of(self.played_bytes, self.player.media(self.played)).as_mbps(),
             rate_switches: self.ladder.rate_switches,
-            ..record::Flow::default()
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use record::Summary;
+use record::{Multipath, Summary};
 
 /// The times of a path of a flow of 20 s: limited by its window while it was used, and by `cause` for `cause_s`.
 fn limits(utilisation: f64, cause: &str, cause_s: f64) -> LimitTimes {
@@ -13,6 +13,11 @@ fn limits(utilisation: f64, cause: &str, cause_s: f64) -> LimitTimes {
 
 fn path(name: &str, utilisation: f64) -> Path {
     Path { name: name.to_owned(), utilisation, sent_packets: 1000, ..Path::default() }
+}
+
+/// Data with this mean head-of-line delay, ms.
+fn waited(mean: f64) -> Option<Multipath> {
+    Some(Multipath { head_of_line_delay_ms: Summary { mean, ..Summary::default() }, ..Multipath::default() })
 }
 
 /// A run of an MPTCP flow over fibre of 50 and LTE of 10 Mbit/s: the share of fibre that it used, and the time that the send
@@ -32,7 +37,7 @@ fn run(fibre: f64, limited_s: f64) -> Run {
             congestion_control: "olia".to_owned(),
             throughput_mbps: 50.0 * fibre + 2.0,
             send_buffer_limited_s: limited_s,
-            head_of_line_delay_ms: Summary { mean: 1472.0, ..Summary::default() },
+            multipath: waited(1472.0),
             limited_s: Some(limits(fibre, "send_buffer", limited_s)),
             ..Flow::default()
         }],
@@ -80,7 +85,7 @@ fn a_flow_that_waits_for_its_slow_path_is_diagnosed_and_others_are_not() {
     shared.flows.push(Flow::default());
     assert!(shown(&[shared]).is_empty(), "what fibre has left is not known");
     let mut in_order = run(0.6, 7.8);
-    in_order.flows[0].head_of_line_delay_ms.mean = 3.0;
+    in_order.flows[0].multipath = waited(3.0);
     assert!(!shown(&[in_order])[0].contains("waited"), "nothing waited at the receiver");
 }
 

@@ -1,6 +1,9 @@
 //! Runs made up from a number, with something in every field.
 
-use record::{Cpu, DelayHistogram, Flow, LimitTimes, Path, Run, Series, Subflow, Summary, Tunnel, Work};
+use record::{
+    Cpu, DelayHistogram, Flow, Gaps, LimitTimes, Multipath, Path, Protocol, QuicLosses, Requests, Run, Series, Subflow,
+    Summary, Tunnel, Video, Work,
+};
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
 
@@ -32,12 +35,25 @@ fn limits(x: f64) -> LimitTimes {
     LimitTimes::from_array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0].map(|time| x / time))
 }
 
+fn multipath(summary: Summary) -> Multipath {
+    Multipath {
+        protocol_delay_ms: summary,
+        head_of_line_degree_ms: summary,
+        head_of_line_delay_ms: summary,
+        max_out_of_order_packets: 7,
+        redundant_packets: 8,
+        reinjected_packets: 9,
+        redundant_first_packets: 11,
+    }
+}
+
 /// The run of a cell and a seed: always the same, never the same as another.
 pub(crate) fn run(cell: usize, seed: u64) -> Run {
     let x = cell as f64 + seed as f64 / 3.0;
     let summary = Summary { mean: x / 7.0, p50: 0.1 + x, p95: -0.0, p99: f64::MIN_POSITIVE, min: 1e-300, max: 1e300 };
     let flow = |name: &str, completion_s| Flow {
         name: name.to_owned(),
+        protocol: Protocol::Mpquic,
         congestion_control: "cubic".to_owned(),
         goodput_mbps: x.sqrt(),
         delivered_bytes: u64::MAX,
@@ -52,31 +68,25 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         send_buffer_limited_s: x / 13.0,
         completion_s,
         share: completion_s,
-        requests: seed,
-        response_time_ms: summary,
-        startup_s: completion_s,
-        stalls: 12,
-        stall_s: x / 23.0,
-        frames: 13,
-        late_frames: 14,
-        frame_delay_ms: summary,
-        video_mbps: x / 29.0,
-        rate_switches: 15,
+        requests: completion_s.map(|_| Requests { requests: seed, response_time_ms: summary }),
+        video: completion_s.map(|x| Video {
+            startup_s: (x > 1.0).then_some(x),
+            stalls: 12,
+            stall_s: x / 23.0,
+            frames: 13,
+            late_frames: 14,
+            frame_delay_ms: summary,
+            video_mbps: x / 29.0,
+            rate_switches: 15,
+        }),
         rtt_ms: summary,
-        one_way_delay_ms: summary,
-        longest_gap_ms: x / 31.0,
-        longest_loss_packets: 16,
-        peak_mbps: x / 19.0,
-        protocol_delay_ms: summary,
-        head_of_line_degree_ms: summary,
-        head_of_line_delay_ms: summary,
-        max_out_of_order_packets: 7,
-        redundant_packets: 8,
-        reinjected_packets: 9,
-        duplicate_bytes: 10,
-        redundant_first_packets: 11,
-        declared_lost_packets: 17,
-        spurious_losses: 18,
+        one_way_delay_ms: completion_s.map(|_| summary),
+        // A part whose values are those of an empty one is not the lack of the part.
+        gaps: (seed > 1).then(Gaps::default),
+        peak_mbps: completion_s.map(|x| x / 19.0),
+        duplicate_bytes: completion_s.map(|_| 10),
+        multipath: completion_s.map(|_| multipath(summary)),
+        quic: completion_s.map(|_| QuicLosses { declared_lost_packets: 17, spurious_losses: 18 }),
         limited_s: completion_s.map(|_| limits(x)),
     };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
