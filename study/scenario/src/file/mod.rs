@@ -129,116 +129,131 @@ struct Derived {
     with: Vec<String>,
 }
 
-/// Declares a table that has the keys of one direction of a link. (serde's `flatten` would lose both the positions
-/// and the refusal of unknown keys.)
-macro_rules! with_pipe_keys {
-    ($(#[$meta:meta])* $name:ident { $($extra:tt)* }) => {
+/// The keys of one direction of a link, each with its type and the rule by which a direction takes it over from the other one:
+/// `always` if it has none itself; `with_rate` only if it has neither a rate nor a trace itself; `with_trace` only if it
+/// has no rate. Calls the macro `$then` with its arguments and the keys.
+macro_rules! pipe_keys {
+    ($then:ident { $($arguments:tt)* }) => {
+        $then! {
+            { $($arguments)* }
+            /// Transmission rate. Without it the link is never the bottleneck. Default: no limit.
+            with_rate rate: BitRate,
+            /// Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column
+            /// of a CSV file. Default: none.
+            with_rate trace: Spanned<String>,
+            /// Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of
+            /// the trace, once per link. A trace repeats for ever. Default: `"0s"`.
+            with_trace trace_offset: Spanned<TraceOffset>,
+            /// Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and
+            /// 5.4.5): `{ period = "5ms", request = "8ms" }`. Default: none.
+            with_rate grants: Spanned<Grants>,
+            /// Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk
+            /// starts at `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`.
+            /// Default: none.
+            with_rate rate_walk: Spanned<RateWalk>,
+            /// Propagation delay, one way. Default: `"0s"`.
+            always delay: Time,
+            /// A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{
+            /// span = "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
+            always jitter: Jitter,
+            /// A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad
+            /// = "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
+            always loss: Loss,
+            /// Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`.
+            always duplicate: Percent,
+            /// Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its
+            /// path, and the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it.
+            /// Default: `"0%"`.
+            always corrupt: Percent,
+            /// Share of the packets sent without the delay of the link, which therefore overtake packets ahead of
+            /// them. Needs a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%",
+            /// gap = 5 }`. Default: `"0%"`.
+            always reorder: Spanned<Reorder>,
+            /// Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default:
+            /// `"0b"`.
+            always overhead: Spanned<Size>,
+            /// A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate =
+            /// "20mbit", burst = "100kB" }`. Default: none.
+            with_rate policer: Spanned<Policer>,
+            /// The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets.
+            always queue: Spanned<Queue>,
+            /// The queue is in the sending host. A flow that goes straight onto the path then notices its drops at
+            /// once; the socket of a tunnel does not. Default: `false`.
+            always local: bool,
+            /// Largest number of packets on the wire at once (netem's `limit`). Default: no limit.
+            always wire_limit: Packets,
+            /// Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes =
+            /// "42kB" }`. Default: none.
+            always slot: Spanned<Slot>,
+        }
+    };
+}
+
+/// Declares a table that has the keys of a direction. (serde's `flatten` would lose both the positions and the refusal of
+/// unknown keys.)
+macro_rules! table_with_pipe_keys {
+    (
+        { $(#[$meta:meta])* $name:ident { $($extra:tt)* } }
+        $($(#[$doc:meta])* $rule:ident $key:ident: $kind:ty,)*
+    ) => {
         #[derive(Clone, Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         $(#[$meta])*
         pub(crate) struct $name {
             $($extra)*
-            /// Transmission rate. Without it the link is never the bottleneck. Default: no limit.
-            rate: Option<BitRate>,
-            /// Instead of `rate`: the file of a trace, relative to the scenario file. `"FILE#COLUMN"` names a column
-            /// of a CSV file. Default: none.
-            trace: Option<Spanned<String>>,
-            /// Where in the trace a run begins. `"random"` draws the place from the seed, uniformly over the period of
-            /// the trace, once per link. A trace repeats for ever. Default: `"0s"`.
-            trace_offset: Option<Spanned<TraceOffset>>,
-            /// Makes the link a cellular uplink, which uses its rate in grants (3GPP TS 36.321, sections 5.4.4 and
-            /// 5.4.5): `{ period = "5ms", request = "8ms" }`. Default: none.
-            grants: Option<Spanned<Grants>>,
-            /// Varies the rate as a random walk, like the cellular model of Sprout (Winstein et al. 2013). The walk
-            /// starts at `rate`: `{ min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }`.
-            /// Default: none.
-            rate_walk: Option<Spanned<RateWalk>>,
-            /// Propagation delay, one way. Default: `"0s"`.
-            delay: Option<Time>,
-            /// A time: uniform extra delay from zero to this value, without reordering. A table: netem's jitter, `{
-            /// span = "8ms", distribution = "normal", correlation = "25%", reorder = true }`. Default: `"0s"`.
-            jitter: Option<Jitter>,
-            /// A share: independent random loss behind the queue. A table: loss in bursts (Gilbert-Elliott), `{ to_bad
-            /// = "1%", to_good = "10%", bad = "100%", good = "0%" }`. Default: `"0%"`.
-            loss: Option<Loss>,
-            /// Share of the packets that arrive twice (netem's `duplicate`). Default: `"0%"`.
-            duplicate: Option<Percent>,
-            /// Share of the packets that arrive with a flipped bit (netem's `corrupt`). Such a packet crosses its
-            /// path, and the checksum of its receiver discards it. Inside a tunnel the tunnel's own check discards it.
-            /// Default: `"0%"`.
-            corrupt: Option<Percent>,
-            /// Share of the packets sent without the delay of the link, which therefore overtake packets ahead of
-            /// them. Needs a `delay`. A table sets all of netem's `reorder`: `{ share = "25%", correlation = "50%",
-            /// gap = 5 }`. Default: `"0%"`.
-            reorder: Option<Spanned<Reorder>>,
-            /// Bytes that the transmitter adds to each packet. Ethernet with preamble and gap adds `"38b"`. Default:
-            /// `"0b"`.
-            overhead: Option<Spanned<Size>>,
-            /// A token bucket in front of the queue, which drops the excess (RFC 2697, `tc police`): `{ rate =
-            /// "20mbit", burst = "100kB" }`. Default: none.
-            policer: Option<Spanned<Policer>>,
-            /// The queue in front of the transmitter. Default: a drop-tail queue of 1000 packets.
-            queue: Option<Spanned<Queue>>,
-            /// The queue is in the sending host. A flow that goes straight onto the path then notices its drops at
-            /// once; the socket of a tunnel does not. Default: `false`.
-            local: Option<bool>,
-            /// Largest number of packets on the wire at once (netem's `limit`). Default: no limit.
-            wire_limit: Option<Packets>,
-            /// Packets leave the wire in slots (netem's `slot`): `{ min = "800us", max = "1ms", packets = 32, bytes =
-            /// "42kB" }`. Default: none.
-            slot: Option<Spanned<Slot>>,
+            $($(#[$doc])* $key: Option<$kind>,)*
         }
 
         impl $name {
             /// The keys of the forward direction.
             pub(crate) fn pipe(&self) -> Pipe {
-                Pipe {
-                    rate: self.rate,
-                    trace: self.trace.clone(),
-                    trace_offset: self.trace_offset.clone(),
-                    grants: self.grants.clone(),
-                    rate_walk: self.rate_walk.clone(),
-                    delay: self.delay,
-                    jitter: self.jitter,
-                    loss: self.loss,
-                    duplicate: self.duplicate,
-                    corrupt: self.corrupt,
-                    reorder: self.reorder.clone(),
-                    overhead: self.overhead.clone(),
-                    policer: self.policer.clone(),
-                    queue: self.queue.clone(),
-                    local: self.local,
-                    wire_limit: self.wire_limit,
-                    slot: self.slot.clone(),
-                }
+                Pipe { $($key: self.$key.clone()),* }
             }
         }
     };
 }
 
-/// One direction of a link.
-#[derive(Clone, Debug)]
-pub(crate) struct Pipe {
-    pub(crate) rate: Option<BitRate>,
-    pub(crate) trace: Option<Spanned<String>>,
-    pub(crate) trace_offset: Option<Spanned<TraceOffset>>,
-    pub(crate) grants: Option<Spanned<Grants>>,
-    pub(crate) rate_walk: Option<Spanned<RateWalk>>,
-    pub(crate) delay: Option<Time>,
-    pub(crate) jitter: Option<Jitter>,
-    pub(crate) loss: Option<Loss>,
-    pub(crate) duplicate: Option<Percent>,
-    pub(crate) corrupt: Option<Percent>,
-    pub(crate) reorder: Option<Spanned<Reorder>>,
-    pub(crate) overhead: Option<Spanned<Size>>,
-    pub(crate) policer: Option<Spanned<Policer>>,
-    pub(crate) queue: Option<Spanned<Queue>>,
-    pub(crate) local: Option<bool>,
-    pub(crate) wire_limit: Option<Packets>,
-    pub(crate) slot: Option<Spanned<Slot>>,
+/// Declares a direction of a link.
+macro_rules! pipe {
+    ({} $($(#[$doc:meta])* $rule:ident $key:ident: $kind:ty,)*) => {
+        /// One direction of a link.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Pipe {
+            $(pub(crate) $key: Option<$kind>,)*
+        }
+
+        impl Pipe {
+            /// The keys of `self`, and of those that it does not have the keys of `defaults` that go with them.
+            pub(crate) fn with_defaults_from(self, defaults: &Self) -> Self {
+                let (has_rate, has_trace) = (self.rate.is_some(), self.trace.is_some());
+                let takes = |rule| match rule {
+                    Rule::always => true,
+                    Rule::with_rate => !has_rate && !has_trace,
+                    Rule::with_trace => !has_rate,
+                };
+                Self { $($key: self.$key.or_else(|| defaults.$key.clone().filter(|_| takes(Rule::$rule)))),* }
+            }
+
+            /// Whether no key is set.
+            pub(crate) fn is_empty(&self) -> bool {
+                true $(&& self.$key.is_none())*
+            }
+        }
+    };
 }
 
-with_pipe_keys! {
+/// When a direction takes over a key that it does not have itself.
+#[derive(Clone, Copy)]
+#[expect(non_camel_case_types, reason = "the names are those of the rules in `pipe_keys`")]
+enum Rule {
+    always,
+    with_rate,
+    with_trace,
+}
+
+pipe_keys! { pipe {} }
+
+pipe_keys! { table_with_pipe_keys {
     /// A path: a chain of `[[link]]`s, or a link of its own that is described right here.
     #[schemars(rename = "path")]
     Path {
@@ -257,9 +272,9 @@ with_pipe_keys! {
         /// ["20ms", "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
         pub(crate) handover: Option<Spanned<Handover>>,
     }
-}
+} }
 
-with_pipe_keys! {
+pipe_keys! { table_with_pipe_keys {
     /// A full-duplex link that paths name.
     #[schemars(rename = "link")]
     Link {
@@ -273,9 +288,9 @@ with_pipe_keys! {
         /// ["20ms", "40ms"] }` (Starlink's 15 s: Mohan et al. 2024). Default: none.
         pub(crate) handover: Option<Spanned<Handover>>,
     }
-}
+} }
 
-with_pipe_keys! {
+pipe_keys! { table_with_pipe_keys {
     /// A fat tree: three layers of switches with `k` ports, k^3/4 hosts, and links that are all alike. Each host sends to
     /// one other host, and each receives from one.
     #[schemars(rename = "fat-tree")]
@@ -290,13 +305,13 @@ with_pipe_keys! {
         /// Largest packet, IP header included. Default: `"1500b"`.
         pub(crate) mtu: Option<Spanned<Size>>,
     }
-}
+} }
 
-with_pipe_keys! {
+pipe_keys! { table_with_pipe_keys {
     /// The reverse direction of a link; a key that is not given is that of the forward direction.
     #[schemars(rename = "reverse")]
     Reverse {}
-}
+} }
 
 /// A source of traffic.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
