@@ -6,9 +6,7 @@ use crate::mptcp::MptcpConnection;
 use crate::quic::QuicConnection;
 use crate::trace::HeaderSizes;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{
-    self, AlgorithmChoice, Host, LinuxRelease, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport,
-};
+use scenario::model::{self, AlgorithmChoice, Host, LinuxRelease, MultipathTransport};
 use std::collections::BTreeMap;
 use transport::quic::STREAM_PACKET_OVERHEAD;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
@@ -109,10 +107,7 @@ impl TcpConfig {
             rng_name: format!("flow {name} control"),
             ip_header: host.ip_header,
             header_bytes,
-            mptcp_send_buffer: match host.mptcp_send_buffer {
-                MptcpSendBuffer::Sum => mptcp::SendBufferRule::Sum,
-                MptcpSendBuffer::Largest => mptcp::SendBufferRule::Largest,
-            },
+            mptcp_send_buffer: host.mptcp_send_buffer,
             ecn,
             has_reader: false,
             preemption: None,
@@ -238,10 +233,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
         reordering: host.reordering,
         max_reordering: host.max_reordering,
         tick: host.tick,
-        recovery: match host.recovery {
-            LossRecovery::Rack => sender::LossRecovery::Rack,
-            LossRecovery::Fack => sender::LossRecovery::Fack,
-        },
+        recovery: host.recovery,
         handshake: host.handshake,
         initial_rto: host.initial_rto,
         window_clamp: host.window.unwrap_or(u32::MAX),
@@ -280,10 +272,7 @@ fn mptcp_config(
     mptcp::ConnectionConfig {
         tcp,
         subflows: model.subflows.iter().map(subflow).collect(),
-        stack: match options.stack {
-            MptcpStack::Upstream => mptcp::MptcpStack::Upstream,
-            MptcpStack::OutOfTree => mptcp::MptcpStack::OutOfTree,
-        },
+        stack: options.stack,
         send_buffer,
         opportunistic_retransmission: options.opportunistic_retransmission,
         penalisation: options.penalisation,

@@ -10,6 +10,8 @@ mod variation;
 pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use machine::{OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
+pub use transport::mptcp::{MptcpStack, SendBufferRule};
+pub use transport::tcp::sender::LossRecovery;
 pub use tunnel::{Device, Nuisances, Relay, Resequence, Ropewalk, Tunnel, WakeUp};
 pub use variation::{Handover, RateWalk, standard_normal};
 
@@ -209,15 +211,6 @@ pub struct Subflow {
     pub leave: Option<Span>,
 }
 
-/// The stack whose rules for reinjection an MPTCP sender follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MptcpStack {
-    /// Linux 6.1: a timer of the connection as a whole sends its oldest data again; stale subflows are left out.
-    Upstream,
-    /// The out-of-tree stack (v0.9x): data of a subflow that times out is sent again on others at once.
-    OutOfTree,
-}
-
 /// The TCP settings of a flow's two hosts. Defaults are Linux 6.1's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
@@ -252,7 +245,7 @@ pub struct Host {
     /// `tcp_early_retrans`: tail-loss probes.
     pub early_retrans: bool,
     /// How large the send buffer of an MPTCP connection is with the upstream stack.
-    pub mptcp_send_buffer: MptcpSendBuffer,
+    pub mptcp_send_buffer: SendBufferRule,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
     /// New data leaves in super-segments, unless it is paced, and data that does not fill one may wait.
@@ -297,24 +290,6 @@ pub enum LinuxRelease {
     V6_18,
 }
 
-/// How large the send buffer of an MPTCP connection is, from those of its subflows, in upstream Linux.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MptcpSendBuffer {
-    /// Their sum: Linux 6.7 and later.
-    Sum,
-    /// The largest of them: Linux before 6.7.
-    Largest,
-}
-
-/// Loss detection and recovery of a sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossRecovery {
-    /// RACK-TLP, proportional rate reduction, F-RTO, undo: Linux today.
-    Rack,
-    /// Forward acknowledgement and rate halving: Linux before 3.2, and ns-2.
-    Fack,
-}
-
 impl Experiment {
     /// The relay that a flow's connection is split by, if there is one.
     #[must_use]
@@ -339,7 +314,7 @@ impl Host {
     /// Linux 6.1 (the stable series' latest).
     #[must_use]
     pub fn linux_6_1() -> Self {
-        Self { mptcp_send_buffer: MptcpSendBuffer::Largest, ..Self::default() }
+        Self { mptcp_send_buffer: SendBufferRule::Largest, ..Self::default() }
     }
 
     /// Linux 6.12.
@@ -399,7 +374,7 @@ impl Default for Host {
             notsent_lowat: None,
             slow_start_after_idle: true,
             early_retrans: true,
-            mptcp_send_buffer: MptcpSendBuffer::Sum,
+            mptcp_send_buffer: SendBufferRule::Sum,
             pacing: false,
             tso: true,
             small_queues: true,

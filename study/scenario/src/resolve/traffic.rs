@@ -6,8 +6,8 @@ use super::{fat_tree, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
-    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Mptcp, MptcpSendBuffer, Multipath,
-    MultipathTransport, Path, Route, TcpRmem, Tunnel,
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Mptcp, Multipath, MultipathTransport, Path,
+    Route, SendBufferRule, TcpRmem, Tunnel,
 };
 use parse::{Diagnostic, Spanned};
 use std::ops::Range;
@@ -445,8 +445,8 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     }
     if let Some(rule) = table.mptcp_send_buffer {
         host.mptcp_send_buffer = match rule {
-            file::MptcpSendBuffer::Sum => MptcpSendBuffer::Sum,
-            file::MptcpSendBuffer::Largest => MptcpSendBuffer::Largest,
+            file::MptcpSendBuffer::Sum => SendBufferRule::Sum,
+            file::MptcpSendBuffer::Largest => SendBufferRule::Largest,
         };
     }
     host.window = table.window.map(|window| window.0).or(host.window);

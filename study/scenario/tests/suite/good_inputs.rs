@@ -214,7 +214,7 @@ fn flows() -> Vec<Flow> {
         sack: false,
         receive_buffer: TcpRmem { min: 4096, default: 65_536, max: 1_000_000 },
         send_buffer: 1 << 20,
-        mptcp_send_buffer: MptcpSendBuffer::Largest,
+        mptcp_send_buffer: SendBufferRule::Largest,
         initial_send_buffer: 32 << 10,
         notsent_lowat: Some(100_000),
         slow_start_after_idle: false,
@@ -362,7 +362,7 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     assert_eq!(host("profile = \"linux\""), Host::default());
     let [linux_6_1, linux_6_12, linux_6_18] =
         ["linux-6.1", "linux-6.12", "linux-6.18"].map(|name| host(&format!("profile = \"{name}\"")));
-    assert_eq!(linux_6_1, Host { mptcp_send_buffer: MptcpSendBuffer::Largest, ..Host::default() });
+    assert_eq!(linux_6_1, Host { mptcp_send_buffer: SendBufferRule::Largest, ..Host::default() });
     assert_eq!(linux_6_12, Host { release: LinuxRelease::V6_12, ..Host::default() });
     assert_eq!((linux_6_18.release, linux_6_18.receive_buffer.max), (LinuxRelease::V6_18, 32 << 20));
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
