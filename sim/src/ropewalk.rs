@@ -8,6 +8,7 @@ use crate::Error;
 use crate::event_loop::{EventLoop, Input};
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
+use crate::trace::Traced;
 use link::{EcnField, Packet as _};
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
@@ -364,6 +365,20 @@ impl Ropewalk {
     /// The status of an end.
     pub(crate) fn status(&self, direction: Direction) -> EndpointStatus {
         self.ends[direction as usize].machine.status()
+    }
+
+    /// Keeps what a trace has from now on.
+    pub(crate) fn start_trace(&mut self) {
+        self.ends.iter_mut().for_each(|end| end.machine.choices_mut().keep());
+    }
+
+    /// What a trace has of an end since the last call: the choices of its scheduler, and the states of its paths.
+    pub(crate) fn traced(&mut self, direction: Direction) -> impl Iterator<Item = Traced> + use<> {
+        let end = &mut self.ends[direction as usize].machine;
+        let choices = end.choices_mut().take().into_iter();
+        let choices = choices.map(move |choice| Traced::TunnelChoice { direction, choice });
+        let states = end.status().paths.into_iter();
+        choices.chain(states.map(move |status| Traced::TunnelPath { direction, status }))
     }
 
     /// Packets delivered by the end that sends in `direction`.

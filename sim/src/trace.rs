@@ -8,6 +8,7 @@ use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
 use control::CaState;
 use link::EcnField;
+use machine::PathStatus;
 use schedule::Choice;
 use transport::path::Limit;
 use transport::{mptcp, quic, tcp};
@@ -71,6 +72,20 @@ pub enum Traced {
         flow: u16,
         /// The decision. Its paths are the subflows.
         choice: Choice,
+    },
+    /// A decision of the scheduler of a Ropewalk tunnel's end. Its paths are the tunnel's, its data are fragments.
+    TunnelChoice {
+        /// The direction in which the end sends.
+        direction: Direction,
+        /// The decision.
+        choice: Choice,
+    },
+    /// A path of a Ropewalk tunnel at an end, after each iteration of the end's event loop.
+    TunnelPath {
+        /// The direction in which the end sends.
+        direction: Direction,
+        /// The path, by its number in the tunnel.
+        status: PathStatus,
     },
     /// Why a flow, or a subflow, sends nothing more now, after each input of its sender.
     Limit {

@@ -190,6 +190,9 @@ impl Network {
     /// Traces from now on, before the first packet.
     pub(crate) fn start_trace(&mut self) {
         (self.trace, self.horizon) = (Some(Vec::new()), Instant::ZERO);
+        if let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel {
+            ropewalk.start_trace();
+        }
     }
 
     /// Traces a packet that the network discards: in the pipe `pipe`, or where it leaves its path.

@@ -40,6 +40,7 @@ impl Network {
                 delivered.push(descriptor.moved(slot));
             }
             self.transmit_all(direction);
+            self.trace_tunnel(direction);
             expect_ropewalk(&mut self.tunnel).finish_iteration(self.now, direction, iteration);
         }
         self.schedule_iteration(direction);
@@ -49,6 +50,7 @@ impl Network {
     pub(crate) fn transmit(&mut self, direction: Direction) {
         if !expect_ropewalk(&mut self.tunnel).is_paused(self.now, direction) {
             self.transmit_all(direction);
+            self.trace_tunnel(direction);
             expect_ropewalk(&mut self.tunnel).set_timer(self.now, direction);
         }
         self.schedule_iteration(direction);
@@ -62,6 +64,14 @@ impl Network {
             let is_data = packet.is_data();
             let slot = self.slab.insert(packet);
             self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));
+        }
+    }
+
+    /// Traces an end after it has transmitted.
+    fn trace_tunnel(&mut self, direction: Direction) {
+        if self.trace.is_some() {
+            let traced = expect_ropewalk(&mut self.tunnel).traced(direction);
+            traced.for_each(|traced| self.push_trace(traced));
         }
     }
 

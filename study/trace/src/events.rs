@@ -1,6 +1,7 @@
 //! The events of a run as rows of a table.
 
 use control::CaState;
+use machine::PathStatus;
 use scenario::model::{Experiment, Flow, FlowKind};
 use schedule::{Choice, PacketChoice, PathView};
 use sim::{Direction, LossCause, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use store::EventRow;
 use transport::path::Limit;
 use transport::tcp::SegmentKind;
-use units::{INFINITE_SSTHRESH, Span};
+use units::{INFINITE_SSTHRESH, Rate, Span};
 
 /// Makes rows of events.
 #[derive(Debug)]
@@ -23,7 +24,11 @@ pub(crate) struct Events {
     /// The latest limit of each flow and subflow.
     limits: BTreeMap<(u16, Option<u16>), Limit>,
     /// The latest view of each subflow.
-    views: BTreeMap<(u16, u16), PathView>,
+    views: BTreeMap<(u32, u16), PathView>,
+    /// The names of the tunnel's paths.
+    tunnel_paths: Vec<String>,
+    /// The latest state of each path of the tunnel's ends.
+    tunnel_states: BTreeMap<(usize, u16), EventRow>,
 }
 
 impl Events {
@@ -36,6 +41,8 @@ impl Events {
             senders: BTreeMap::new(),
             limits: BTreeMap::new(),
             views: BTreeMap::new(),
+            tunnel_paths: tunnel_paths(experiment),
+            tunnel_states: BTreeMap::new(),
         }
     }
 
@@ -45,7 +52,10 @@ impl Events {
         for TraceEvent { at, what } in events {
             let first = rows.len();
             match what {
-                Traced::Choice { flow, choice } => self.choice(&mut rows, *flow, choice),
+                Traced::Choice { flow, choice } => self.choice(&mut rows, &Chooser::Flow(*flow), choice),
+                Traced::TunnelChoice { direction, choice } => {
+                    self.choice(&mut rows, &Chooser::Tunnel(*direction), choice);
+                }
                 _ => rows.extend(self.row(what)),
             }
             rows[first..].iter_mut().for_each(|row| row.time_s = at.as_secs_f64());
@@ -72,7 +82,8 @@ impl Events {
                 ..EventRow::default()
             },
             Traced::Sender(sender) => self.sender(sender)?,
-            Traced::DeclaredLost { .. } | Traced::Choice { .. } => return None,
+            Traced::DeclaredLost { .. } | Traced::Choice { .. } | Traced::TunnelChoice { .. } => return None,
+            Traced::TunnelPath { direction, status } => self.tunnel_path(*direction, status)?,
             Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,
             Traced::Rtt { flow, subflow, rtt } => {
                 EventRow { rtt_ms: Some(rtt.as_millis_f64()), ..self.subflow("rtt", *flow, *subflow) }
@@ -91,10 +102,40 @@ impl Events {
         }
     }
 
+    /// The state of a tunnel's path, if it has changed.
+    fn tunnel_path(&mut self, direction: Direction, status: &PathStatus) -> Option<EventRow> {
+        let row = EventRow {
+            cwnd_packets: Some(u64::from(status.cwnd)),
+            pacing_mbps: (status.pacing_rate > Rate(0)).then(|| status.pacing_rate.as_mbps()),
+            in_flight_packets: Some(u64::from(status.in_flight)),
+            srtt_ms: (status.srtt > Span::ZERO).then(|| status.srtt.as_millis_f64()),
+            lost_packets: Some(status.lost_packets),
+            ..self.subject("state", &Chooser::Tunnel(direction), Some(status.path.0))
+        };
+        let latest = self.tunnel_states.insert((direction as usize, status.path.0), row.clone());
+        (latest.as_ref() != Some(&row)).then_some(row)
+    }
+
+    /// An event of a flow or of a tunnel, and of one of its paths.
+    fn subject(&self, event: &'static str, chooser: &Chooser, path: Option<u16>) -> EventRow {
+        match (chooser, path) {
+            (Chooser::Flow(flow), Some(subflow)) => self.subflow(event, *flow, subflow),
+            (Chooser::Flow(flow), None) => {
+                EventRow { event, flow: self.flows.get(usize::from(*flow)).cloned(), ..EventRow::default() }
+            }
+            (Chooser::Tunnel(direction), path) => EventRow {
+                event,
+                path: path.and_then(|path| self.tunnel_paths.get(usize::from(path)).cloned()),
+                direction: Some(direction_name(*direction)),
+                ..EventRow::default()
+            },
+        }
+    }
+
     /// A choice of the scheduler, after the views of the paths that have changed since its last one.
-    fn choice(&mut self, rows: &mut Vec<EventRow>, flow: u16, choice: &Choice) {
+    fn choice(&mut self, rows: &mut Vec<EventRow>, chooser: &Chooser, choice: &Choice) {
         for (view, subflow) in choice.paths.iter().zip(0..) {
-            if self.views.insert((flow, subflow), *view) != Some(*view) {
+            if self.views.insert((chooser.key(), subflow), *view) != Some(*view) {
                 rows.push(EventRow {
                     cwnd_packets: Some(u64::from(view.cwnd)),
                     ssthresh_packets: (view.ssthresh != INFINITE_SSTHRESH).then_some(u64::from(view.ssthresh)),
@@ -107,14 +148,14 @@ impl Events {
                         (true, true) => "yes",
                     }),
                     srtt_ms: (view.srtt > Span::ZERO).then(|| view.srtt.as_millis_f64()),
-                    ..self.subflow("view", flow, subflow)
+                    ..self.subject("view", chooser, Some(subflow))
                 });
             }
         }
         let has_data = !choice.data.is_empty();
         let (data_seq, data_end) = (has_data.then_some(choice.data.start), has_data.then_some(choice.data.end));
         rows.push(match choice.pick {
-            None => EventRow { event: "wait", flow: self.flows.get(usize::from(flow)).cloned(), ..EventRow::default() },
+            None => self.subject("wait", chooser, None),
             Some(pick) => EventRow {
                 packet: Some(match pick.packet {
                     PacketChoice::Next => "next",
@@ -123,7 +164,7 @@ impl Events {
                 }),
                 data_seq,
                 data_end,
-                ..self.subflow("choice", flow, pick.path.0)
+                ..self.subject("choice", chooser, Some(pick.path.0))
             },
         });
     }
@@ -141,7 +182,7 @@ impl Events {
             flow: self.flows.get(usize::from(packet.flow)).cloned(),
             path: packet.path.and_then(|path| self.paths.get(path)).cloned(),
             connection: Some(u64::from(packet.connection)),
-            direction: Some(if packet.direction == Direction::Forward { "forward" } else { "reverse" }),
+            direction: Some(direction_name(packet.direction)),
             packet: Some(kind),
             seq,
             data_seq,
@@ -198,6 +239,31 @@ impl Events {
             ..self.subflow("state", sender.flow, sender.subflow)
         })
     }
+}
+
+/// What has a scheduler: a flow over several paths, or the end of a tunnel that sends in a direction.
+enum Chooser {
+    Flow(u16),
+    Tunnel(Direction),
+}
+
+impl Chooser {
+    fn key(&self) -> u32 {
+        match self {
+            Self::Flow(flow) => u32::from(*flow),
+            Self::Tunnel(direction) => u32::MAX - *direction as u32,
+        }
+    }
+}
+
+fn direction_name(direction: Direction) -> &'static str {
+    if direction == Direction::Forward { "forward" } else { "reverse" }
+}
+
+/// The names of the tunnel's paths.
+pub(crate) fn tunnel_paths(experiment: &Experiment) -> Vec<String> {
+    let paths = experiment.tunnel.iter().flat_map(|tunnel| &tunnel.paths);
+    paths.map(|path| experiment.paths[*path].name.clone()).collect()
 }
 
 /// The paths of each flow's subflows.

@@ -5,8 +5,9 @@
 //! draft-marx-qlog-main-schema-02 with draft-marx-qlog-event-definitions-quic-h3-02: the events have other names, and a path is a
 //! group of its own, because each path numbers its packets from 0.
 
-use crate::events::{state_name, subflow_paths};
+use crate::events::{state_name, subflow_paths, tunnel_paths};
 use control::CaState;
+use machine::PathStatus;
 use scenario::model::Experiment;
 use serde_json::{Map, Value, json};
 use sim::{Direction, HeaderSizes, Simulation, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
@@ -53,6 +54,10 @@ pub(crate) struct Qlog {
     paths: Vec<String>,
     subflows: Vec<Vec<String>>,
     sizes: Vec<Option<HeaderSizes>>,
+    /// The names of the tunnel's paths.
+    tunnel_paths: Vec<String>,
+    /// The latest metrics of each path of the tunnel's ends.
+    tunnel_metrics: BTreeMap<(usize, u16), Map<String, Value>>,
     /// The latest state of each sender.
     senders: BTreeMap<(u16, u16), TracedSender>,
 }
@@ -72,6 +77,8 @@ impl Qlog {
             paths: experiment.paths.iter().map(|path| path.name.clone()).collect(),
             subflows: subflow_paths(experiment),
             sizes: (0..experiment.flows.len()).map(|flow| simulation.header_sizes(flow)).collect(),
+            tunnel_paths: tunnel_paths(experiment),
+            tunnel_metrics: BTreeMap::new(),
             senders: BTreeMap::new(),
         };
         log.record(&match version {
@@ -112,6 +119,7 @@ impl Qlog {
                 }
                 Traced::DeclaredLost { flow, packet } => self.lost(time_ms, *flow, packet)?,
                 Traced::Sender(sender) => self.sender(time_ms, sender)?,
+                Traced::TunnelPath { direction, status } => self.tunnel_path(time_ms, *direction, status)?,
                 _ => {}
             }
         }
@@ -126,7 +134,21 @@ impl Qlog {
 
     /// Writes an event of a flow of the experiment. (The far connection of a relayed one is none.)
     fn event(&mut self, time_ms: f64, name: &str, flow: u16, path: Option<String>, data: &Value) -> io::Result<()> {
-        let Some(group_id) = self.flows.get(usize::from(flow)) else { return Ok(()) };
+        match self.flows.get(usize::from(flow)).cloned() {
+            Some(group_id) => self.event_of(time_ms, name, &group_id, path, data),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes an event of a group.
+    fn event_of(
+        &mut self,
+        time_ms: f64,
+        name: &str,
+        group_id: &str,
+        path: Option<String>,
+        data: &Value,
+    ) -> io::Result<()> {
         let name = self.version.event_name(name);
         let mut event = json!({ "time": time_ms, "name": name, "group_id": group_id, "data": data });
         match (path, self.version) {
@@ -179,6 +201,20 @@ impl Qlog {
             data["old"] = old.into();
         }
         self.event(time_ms, "congestion_state_updated", sender.flow, path, &data)
+    }
+
+    /// Writes what has changed of a tunnel's path.
+    fn tunnel_path(&mut self, time_ms: f64, direction: Direction, status: &PathStatus) -> io::Result<()> {
+        let all = tunnel_metrics(status);
+        let before = self.tunnel_metrics.insert((direction as usize, status.path.0), all.clone()).unwrap_or_default();
+        let changed: Map<String, Value> =
+            all.into_iter().filter(|(name, value)| before.get(name) != Some(value)).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let group = if direction == Direction::Forward { "tunnel" } else { "tunnel reverse" };
+        let path = self.tunnel_paths.get(usize::from(status.path.0)).cloned();
+        self.event_of(time_ms, "recovery_metrics_updated", group, path, &changed.into())
     }
 
     fn size(&self, flow: u16) -> Option<HeaderSizes> {
@@ -243,6 +279,19 @@ fn metrics(sender: &TracedSender, packet_bytes: u64) -> Map<String, Value> {
         ("packets_in_flight", Some(sender.in_flight.into())),
         ("ssthresh", (sender.ssthresh != INFINITE_SSTHRESH).then(|| bytes(sender.ssthresh))),
         ("pacing_rate", sender.pacing_rate.map(Rate::as_bits).map(Value::from)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The metrics of a tunnel's path, whose packets count as full ones.
+fn tunnel_metrics(status: &PathStatus) -> Map<String, Value> {
+    let bytes = |packets: u32| Value::from(u64::from(packets) * u64::from(status.max_datagram_size));
+    let all = [
+        ("smoothed_rtt", (status.srtt > Span::ZERO).then(|| status.srtt.as_millis_f64().into())),
+        ("congestion_window", Some(bytes(status.cwnd))),
+        ("bytes_in_flight", Some(bytes(status.in_flight))),
+        ("packets_in_flight", Some(status.in_flight.into())),
+        ("pacing_rate", (status.pacing_rate > Rate(0)).then(|| status.pacing_rate.as_bits().into())),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

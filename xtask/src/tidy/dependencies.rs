@@ -98,6 +98,7 @@ const CRATES: &[CrateRule] = &[
         &[
             "control",
             "link",
+            "machine",
             "record",
             "report",
             "scenario",

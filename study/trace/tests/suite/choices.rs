@@ -61,3 +61,34 @@ fn rtt_samples_are_those_of_the_record() {
         assert!(samples.len() > 50, "{flows}: {}", samples.len());
     }
 }
+
+/// What the paths of a tunnel have lost is the record's, and the scheduler chooses among paths with room.
+#[test]
+fn the_paths_of_a_tunnel_have_their_states_and_choices() {
+    let (run, rows) = events(&experiment(FLOWS[5]), 7).expect("a run");
+    let of = |event: &str, path: &str| {
+        let is_it = |row: &&store::EventRow| {
+            row.event == event
+                && row.flow.is_none()
+                && row.path.as_deref() == Some(path)
+                && row.direction == Some("forward")
+        };
+        rows.iter().filter(is_it).collect::<Vec<_>>()
+    };
+    for path in &run.paths {
+        let states = of("state", &path.name);
+        let lost = states.last().and_then(|row| row.lost_packets);
+        assert_eq!(lost, path.tunnel.map(|sender| sender.declared_lost_packets), "{}", path.name);
+        assert!(states.len() > 1000 && of("choice", &path.name).len() > 100, "{}: {}", path.name, states.len());
+    }
+    assert!(run.paths[0].tunnel.is_some_and(|sender| sender.declared_lost_packets > 5), "{:?}", run.paths);
+    let mut rooms = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.flow.is_none()) {
+        let key = (row.direction, row.path.clone());
+        match row.event {
+            "view" => drop(rooms.insert(key, row.room)),
+            "choice" => assert_eq!(rooms.get(&key), Some(&Some("yes")), "{row:?}"),
+            _ => {}
+        }
+    }
+}

@@ -122,6 +122,29 @@ fn tcp_and_mptcp_flows_have_their_recovery() {
     }
 }
 
+/// Of a Ropewalk tunnel each end's paths have their recovery.
+#[test]
+fn the_paths_of_a_tunnel_have_their_recovery() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.sqlog");
+    let outputs = Outputs { qlog: Some((&path, QlogVersion::Draft12)), ..Outputs::default() };
+    let tunnel = "[[flow]]\nname = \"f\"\n[tunnel]\nmode = \"ropewalk\"\npaths = [\"wifi\", \"lte\"]\n";
+    trace(&experiment(tunnel), 7, &outputs).expect("a trace");
+    let text = std::fs::read_to_string(&path).expect("a log");
+    let events = text
+        .split_terminator('\n')
+        .skip(1)
+        .map(|record| serde_json::from_str::<Value>(record.strip_prefix('\u{1e}').expect("RFC 7464")).expect("JSON"));
+    let mut counts = std::collections::BTreeMap::new();
+    for event in events.filter(|event| event["group_id"].as_str().is_some_and(|group| group.starts_with("tunnel"))) {
+        check("event", &event);
+        check("quic:recovery_metrics_updated", &event["data"]);
+        *counts.entry(format!("{} {}", event["group_id"], event["tuple"])).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 4, "two ends of two paths: {counts:?}");
+    assert!(["wifi", "lte"].iter().all(|path| counts[&format!("\"tunnel\" \"{path}\"")] > 1000), "{counts:?}");
+}
+
 /// qvis reads JSON-SEQ with this head, splits the events of the trace by `group_id`, and looks packets, acknowledgements, losses
 /// and metrics up by these names.
 #[test]

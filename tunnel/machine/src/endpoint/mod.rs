@@ -33,7 +33,7 @@ use super::realtime::RealtimeClass;
 use super::reorder::{ReorderBuffer, ReorderConfig};
 use super::secondary::LoadMonitor;
 use super::status::{EndpointCounters, EndpointEvent};
-use schedule::Scheduler;
+use schedule::{Choices, Scheduler};
 use std::collections::VecDeque;
 use transport::path::ControllerHandle;
 use units::{Instant, PathId, RngStream, Span};
@@ -73,6 +73,7 @@ struct PartlySentPacket<P> {
 #[derive(Debug)]
 pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
+    choices: Choices,
     /// The congestion controller of all paths.
     controller: ControllerHandle,
     /// Whether [`EndpointEvent::ControllerFailed`] has been reported.
@@ -131,6 +132,7 @@ impl<P: Payload> Endpoint<P> {
         };
         Self {
             scheduler,
+            choices: Choices::default(),
             controller: ControllerHandle { controller, rng: RngStream::named(entropy.bits(), "tunnel") },
             controller_failed: false,
             entropy,
@@ -211,6 +213,11 @@ impl<P: Payload> Endpoint<P> {
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.scheduler = scheduler;
         self.burst = None;
+    }
+
+    /// The choices of the scheduler, for a driver that keeps them. Their data are fragments.
+    pub fn choices_mut(&mut self) -> &mut Choices {
+        &mut self.choices
     }
 
     /// Whether the path exists.

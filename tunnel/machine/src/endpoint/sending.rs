@@ -163,17 +163,22 @@ impl<P: Payload> Endpoint<P> {
             rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
-        let choice = match secondary {
-            Some((path, SecondaryUse::First)) => Pick::next(path),
-            Some((path, _)) => self.scheduler.pick(&view).unwrap_or(Pick::next(path)),
-            None => self.scheduler.pick(&view)?,
+        let picked = match secondary {
+            Some((_, SecondaryUse::First)) => None,
+            _ => self.choices.ask(&mut *self.scheduler, &view),
         };
+        let choice = picked.or(secondary.map(|(path, _)| Pick::next(path)))?;
         let path = self.path(choice.path).filter(|path| path.can_send(now))?;
         if choice.packet == PacketChoice::OldestUnacked {
             return self.send_redundant(now, choice.path).or_else(|| self.send_next(now, choice.path, size));
         }
         self.burst = Some((choice.path, path.burst().saturating_sub(1)));
-        self.send_next(now, choice.path, size)
+        let first = self.fragments.next_number();
+        let sent = self.send_next(now, choice.path, size);
+        if picked.is_some() {
+            self.choices.set_data(first..self.fragments.next_number());
+        }
+        sent
     }
 
     /// Hides secondary paths from the scheduler if a regular path works. Returns the fastest of them that has room, and
