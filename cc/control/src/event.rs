@@ -4,6 +4,7 @@ use units::{Instant, Rate, Span};
 
 /// An event that a sender reports for a path to its controller.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum PathEvent {
     /// The path can be used from now on.
     PathUp(PathInfo),
@@ -59,7 +60,7 @@ pub enum PathEvent {
     },
 }
 
-/// Properties of a path that comes up.
+/// Properties of a path that comes up. Later versions may add some, so start from [`PathInfo::DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
     /// Payload of a full packet, bytes.
@@ -76,6 +77,20 @@ pub struct PathInfo {
     pub reduction: Reduction,
     /// The Linux release that the host follows.
     pub release: LinuxRelease,
+}
+
+impl PathInfo {
+    /// An Ethernet path of 1500 bytes: 1448 bytes of payload, 10 packets at first, no handshake, a tick of 1 ms, and no
+    /// maximum that matters.
+    pub const DEFAULT: Self = Self {
+        mss: 1448,
+        initial_window: 10,
+        rtt: None,
+        tick: Span::from_millis(1),
+        cwnd_clamp: u32::MAX / 2,
+        reduction: Reduction::Proportional,
+        release: LinuxRelease::V6_1,
+    };
 }
 
 /// Stable series of Linux in which senders or controllers behave differently.
@@ -161,7 +176,8 @@ pub struct AckProgress {
     pub is_predicted: bool,
 }
 
-/// Information from one acknowledgement (Linux `rate_sample` and `ack_sample`). Counts are packets.
+/// Information from one acknowledgement (Linux `rate_sample` and `ack_sample`). Counts are packets. Later versions may
+/// add fields, so start from the default.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AckSample {
     /// Newly delivered, cumulatively or selectively.

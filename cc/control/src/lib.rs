@@ -70,7 +70,7 @@ pub struct Context<'a> {
 
 /// Controls a group of paths: the interface that senders use. The trait extends [`Any`], so that a driver can find its
 /// own controller in a sender.
-pub trait Controller: Any + Debug + Send {
+pub trait Controller: Any + Debug + Send + Sync {
     /// Handles an event of `path`.
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for `path`, which senders read after each event of the path.
@@ -87,7 +87,7 @@ pub trait Controller: Any + Debug + Send {
 }
 
 /// Controls one path. [`Uncoupled`] turns it into a [`Controller`].
-pub trait PathController: Debug + Send {
+pub trait PathController: Debug + Send + Sync {
     /// Handles an event of the path.
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for the path.

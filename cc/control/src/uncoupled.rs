@@ -5,7 +5,7 @@ use units::PathId;
 
 /// One independent instance of a single-path algorithm per path; nothing is coupled.
 pub struct Uncoupled {
-    construct: Box<dyn Fn() -> Box<dyn PathController> + Send>,
+    construct: Box<dyn Fn() -> Box<dyn PathController> + Send + Sync>,
     /// The controller of path 0, the only one of a TCP connection.
     first: Box<dyn PathController>,
     others: Vec<Box<dyn PathController>>,
@@ -13,7 +13,7 @@ pub struct Uncoupled {
 
 impl Uncoupled {
     /// A group of paths, each with its own controller from `construct`.
-    pub fn new(construct: impl Fn() -> Box<dyn PathController> + Send + 'static) -> Self {
+    pub fn new(construct: impl Fn() -> Box<dyn PathController> + Send + Sync + 'static) -> Self {
         Self { first: construct(), construct: Box::new(construct), others: Vec::new() }
     }
 

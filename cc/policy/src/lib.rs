@@ -34,7 +34,7 @@ pub use reward::{Reward, RewardError, Share};
 use std::fmt;
 
 /// Answers each observation with an action.
-pub trait Policy: fmt::Debug + Send {
+pub trait Policy: fmt::Debug + Send + Sync {
     /// Writes the action for an observation. `observation` has [`Settings::observation_len`] values, `action` has
     /// [`Settings::action_len`], zero when called.
     ///

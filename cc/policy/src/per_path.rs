@@ -6,13 +6,13 @@ use units::PathId;
 
 /// One [`PolicyController`] for each path of a connection.
 pub struct PerPath {
-    construct: Box<dyn Fn() -> PolicyController + Send>,
+    construct: Box<dyn Fn() -> PolicyController + Send + Sync>,
     paths: Vec<PolicyController>,
 }
 
 impl PerPath {
     /// Makes a controller for each path with `construct`, whose settings must be for one path.
-    pub fn new(construct: impl Fn() -> PolicyController + Send + 'static) -> Self {
+    pub fn new(construct: impl Fn() -> PolicyController + Send + Sync + 'static) -> Self {
         Self { construct: Box::new(construct), paths: Vec::new() }
     }
 

@@ -46,7 +46,7 @@ use params::{Entry, RegisterError, Registered};
 
 /// Chooses the next packet and its path. The trait extends [`Any`](std::any::Any), so that a driver can steer a
 /// scheduler at run time.
-pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
+pub trait Scheduler: std::any::Any + std::fmt::Debug + Send + Sync {
     /// Picks the next packet and its path. `None` means to wait, although a path may have room.
     ///
     /// The sender asks after each possible change: new data, an acknowledgement, a timer. If no path has room, it need

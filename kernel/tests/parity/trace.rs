@@ -278,7 +278,8 @@ impl Recorder {
                 state.mss = u64::from(*mss);
                 steps.push(step(format!("set {path} mss {mss}"), Check::NOTHING));
             }
-            PathEvent::ApplicationLimited { .. } | PathEvent::Penalise => {}
+            // `ApplicationLimited` and `Penalise`: the kernel calls none of the programs.
+            _ => {}
         }
         let ends = matches!(event, PathEvent::SpuriousLoss | PathEvent::Recovered { .. })
             || matches!(event, PathEvent::Congestion { cause: Cause::TlpRecovery, .. });

@@ -191,6 +191,7 @@ pub(crate) fn to_python<'py>(
         &PathEvent::ApplicationLimited { cwnd_used } => Bound::new(py, ApplicationLimited { cwnd_used })?.into_any(),
         PathEvent::Penalise => Bound::new(py, Penalise {})?.into_any(),
         &PathEvent::MssChanged { mss } => Bound::new(py, MssChanged { mss })?.into_any(),
+        _ => unreachable!("each event has a class"),
     })
 }
 

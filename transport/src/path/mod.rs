@@ -4,6 +4,130 @@
 //! the congestion state, and notifies the controller of every event. An algorithm therefore sees the same quantities
 //! everywhere. The machine knows which packets are outstanding, which are lost and what a timer means: sequence
 //! numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
+//!
+//! # Order of calls
+//!
+//! A window that does not grow is nearly always a call that is missing here.
+//!
+//! 1. Once the path can carry packets: [`start`](PathSender::start).
+//! 2. For each packet, while [`has_room`](PathSender::has_room) and once
+//!    [`next_send_time`](PathSender::next_send_time) has come: [`before_send`](PathSender::before_send), then
+//!    [`on_sent`](PathSender::on_sent), whose snapshot the machine keeps with the packet, then
+//!    [`pace`](PathSender::pace) if the [decision](PathSender::decision) has a pacing rate.
+//! 3. When nothing more is sent: [`mark_app_limited`](PathSender::mark_app_limited) if the application has no more
+//!    data, and in any case [`validate_cwnd`](PathSender::validate_cwnd). Controllers do not raise a window that was
+//!    not found full there.
+//! 4. For each acknowledgement:
+//!    1. [`prior_state`](PathSender::prior_state), before anything is counted.
+//!    2. [`on_delivered`](PathSender::on_delivered) for each packet delivered, [`update_rtt`](PathSender::update_rtt)
+//!       and [`update_min_rtt`](PathSender::update_min_rtt) with an RTT sample, and
+//!       [`count_lost`](PathSender::count_lost) for packets found lost.
+//!    3. [`report_progress`](PathSender::report_progress), if an episode is in progress or may begin.
+//!    4. [`leave_reduction`](PathSender::leave_reduction) once all that was sent before the episode is acknowledged or
+//!       lost, [`undo_reduction`](PathSender::undo_reduction) if its losses were spurious,
+//!       [`enter_reduction`](PathSender::enter_reduction) for a loss or a mark that begins an episode.
+//!    5. [`finish_ack`](PathSender::finish_ack), last.
+//!    6. [`enter_reduction`](PathSender::enter_reduction) again, if the controller
+//!       [asks for it](PathSender::is_asked_to_reduce).
+//! 5. At a retransmission timeout: [`enter_loss`](PathSender::enter_loss), and [`leave_loss`](PathSender::leave_loss)
+//!    once what was outstanding is acknowledged.
+//!
+//! A sender that numbers packets as QUIC does, in slow start, and after a loss:
+//!
+//! ```
+//! use control::{CaState, Cause, PathInfo, registry};
+//! use ropewalk_transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
+//! use ropewalk_transport::recovery::SendSnapshot;
+//! use std::collections::BTreeMap;
+//! use units::{Instant, PathId, RngStream, Span};
+//!
+//! struct Sender {
+//!     path: PathSender,
+//!     controller: ControllerHandle,
+//!     /// Packets in flight by number, each with its time of sending.
+//!     packets: BTreeMap<u64, (Instant, SendSnapshot)>,
+//!     next: u64,
+//! }
+//!
+//! impl Sender {
+//!     fn outstanding(&self) -> Outstanding {
+//!         let in_flight = self.packets.len() as u32;
+//!         let snd_una = self.packets.keys().next().copied().unwrap_or(self.next);
+//!         Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt: self.next }
+//!     }
+//!
+//!     fn send(&mut self, now: Instant) {
+//!         while self.path.has_room(self.packets.len() as u32) && self.path.next_send_time() <= now {
+//!             let in_flight = self.packets.len() as u32;
+//!             self.path.before_send(now, in_flight, false, &mut self.controller);
+//!             let snapshot = self.path.on_sent(now, in_flight > 0, in_flight + 1, 1);
+//!             self.packets.insert(self.next, (now, snapshot));
+//!             self.next += 1;
+//!             if let Some(rate) = self.path.decision().pacing_rate {
+//!                 self.path.pace(now, 1200, rate, 1200);
+//!             }
+//!         }
+//!         self.path.validate_cwnd(now, &self.outstanding(), None, &mut self.controller);
+//!     }
+//!
+//!     /// The peer has received all packets in flight but `lost`.
+//!     fn acknowledge(&mut self, now: Instant, lost: Option<u64>) {
+//!         let prior = self.path.prior_state(self.packets.len() as u32);
+//!         let mut acked = AckedPackets { advanced: true, may_raise_cwnd: true, ..AckedPackets::default() };
+//!         for (number, (sent, snapshot)) in std::mem::take(&mut self.packets) {
+//!             if lost == Some(number) {
+//!                 acked.newest_lost = Some(snapshot);
+//!                 self.path.count_lost(1);
+//!             } else {
+//!                 self.path.on_delivered(&mut acked.rate_sample, number, sent, 1, &snapshot);
+//!                 acked.pkts_acked += 1;
+//!                 acked.rtt = Some(now.since(sent));
+//!             }
+//!         }
+//!         let outstanding = self.outstanding();
+//!         if let Some(rtt) = acked.rtt {
+//!             self.path.update_rtt(rtt, outstanding.snd_una, outstanding.snd_nxt);
+//!             self.path.update_min_rtt(now, rtt);
+//!         }
+//!         let (path, controller) = (&mut self.path, &mut self.controller);
+//!         if lost.is_some() || path.ca_state() != CaState::Open {
+//!             path.report_progress(now, &prior, &acked, &outstanding, controller);
+//!         }
+//!         if path.ca_state() != CaState::Open && outstanding.snd_una >= path.high_seq() {
+//!             path.leave_reduction(now, true, controller);
+//!         }
+//!         if lost.is_some_and(|number| number >= path.high_seq()) {
+//!             path.enter_reduction(now, Cause::Loss, false, CaState::Recovery, &outstanding, controller);
+//!         }
+//!         path.finish_ack(now, &prior, &acked, &outstanding, controller);
+//!         if path.is_asked_to_reduce(controller) {
+//!             path.enter_reduction(now, Cause::Requested, false, CaState::Cwr, &outstanding, controller);
+//!         }
+//!     }
+//! }
+//!
+//! let reno = registry::find("reno").expect("built in").controller(&BTreeMap::new())?;
+//! let mut sender = Sender {
+//!     path: PathSender::new(PathId(0), 10, Span::from_secs(1)),
+//!     controller: ControllerHandle { controller: Some(reno), rng: RngStream::named(1, "example") },
+//!     packets: BTreeMap::new(),
+//!     next: 0,
+//! };
+//! let mut now = Instant::ZERO;
+//! sender.path.start(now, PathInfo { mss: 1200, ..PathInfo::DEFAULT }, &mut sender.controller);
+//!
+//! let mut windows = Vec::new();
+//! for round in 0..8 {
+//!     windows.push(sender.path.decision().cwnd);
+//!     sender.send(now);
+//!     now += Span::from_millis(20);
+//!     let lost = (round == 3).then_some(sender.next - 1);
+//!     sender.acknowledge(now, lost);
+//! }
+//! // Slow start doubles the window in each round trip. The loss halves it; from then on it grows by a packet.
+//! assert_eq!(windows, [10, 20, 40, 80, 40, 41, 42, 43]);
+//! # Ok::<(), control::ParamError>(())
+//! ```
 
 mod ack;
 mod limited;
@@ -32,7 +156,7 @@ pub struct ControllerHandle {
 }
 
 /// Packets outstanding on a path, as its machine knows them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outstanding {
     /// Packets in the network: RFC 6675's pipe.
     pub in_flight: u32,

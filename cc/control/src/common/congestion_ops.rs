@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use units::{INFINITE_SSTHRESH, Span};
 
 /// The operations of a window-based algorithm, with the names of Linux's `tcp_congestion_ops`.
-pub trait CongestionOps: Debug + Send {
+pub trait CongestionOps: Debug + Send + Sync {
     /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 

@@ -16,9 +16,9 @@ use units::{Instant, PathId, Span};
 
 /// The operations of a coupled window-based algorithm. State of the group belongs in `self`. State of one path belongs
 /// in its [`Coupling::PathState`], which is reset when the path comes up.
-pub trait Coupling: Debug + Send {
+pub trait Coupling: Debug + Send + Sync {
     /// State of one path.
-    type PathState: Debug + Default + Send;
+    type PathState: Debug + Default + Send + Sync;
 
     /// Packets by which the own window grows for each packet acknowledged, in congestion avoidance among active
     /// siblings; may be negative.

@@ -1,7 +1,7 @@
 //! Algorithms against closed forms.
 
 use crate::flow::{Connection, LINK, Link};
-use control::ParamValue;
+use ropewalk_control::ParamValue;
 use units::{Instant, Span};
 
 /// A round trip of 100 ms, without bottleneck.

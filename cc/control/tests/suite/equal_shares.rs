@@ -6,8 +6,8 @@
 //!
 //! Source: Honda et al., "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 
-use control::common::{CoupledController, Coupling, SubflowGroup};
-use control::{AlgorithmEntry, Constructor, Properties};
+use ropewalk_control::common::{CoupledController, Coupling, SubflowGroup};
+use ropewalk_control::{AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {

@@ -1,8 +1,8 @@
 //! A connection over the test network whose packets are marked, or refused by the host's own queue, and never lost on
 //! the way, so that there are no retransmissions.
 
-use control::registry::find;
-use control::{CaState, Cause, Decision, LinuxRelease, ParamValue, PathInfo, Reduction};
+use ropewalk_control::registry::find;
+use ropewalk_control::{CaState, Cause, Decision, LinuxRelease, ParamValue, PathInfo, Reduction};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
 use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};

@@ -1,8 +1,8 @@
 //! Coupled algorithms: the windows of several paths, and of a single path.
 
 use crate::flow::{Connection, LINK, Link};
-use control::ParamValue;
-use control::registry::find;
+use ropewalk_control::ParamValue;
+use ropewalk_control::registry::find;
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 

@@ -2,7 +2,7 @@
 //! interface, every second packet acknowledged. Its window, threshold and pacing rate were sampled every 100 ms.
 
 use crate::flow::{Connection, LINK, Link};
-use control::Decision;
+use ropewalk_control::Decision;
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// 1538 bytes on the wire take 123.04 us.

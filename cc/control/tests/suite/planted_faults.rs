@@ -1,9 +1,11 @@
 //! Faults that are planted into Reno are found, with the steps that show them.
 
 use conformance::{Violation, controller::check};
-use control::common::{CongestionOps, CwndController, CwndState, reno_cong_avoid, reno_ssthresh};
-use control::{AckSample, AlgorithmEntry, Constructor, Context, Decision, PathController, PathEvent, Properties};
 use params::AlgorithmError;
+use ropewalk_control::common::{CongestionOps, CwndController, CwndState, reno_cong_avoid, reno_ssthresh};
+use ropewalk_control::{
+    AckSample, AlgorithmEntry, Constructor, Context, Decision, PathController, PathEvent, Properties,
+};
 
 #[derive(Debug)]
 struct Reno;
@@ -34,7 +36,7 @@ impl PathController for Faulty {
 }
 
 fn violations(fault: fn(&PathEvent, Decision) -> Decision) -> Vec<Violation> {
-    let construct = move |_: &control::Params| -> Box<dyn PathController> {
+    let construct = move |_: &ropewalk_control::Params| -> Box<dyn PathController> {
         let reno = CwndController::boxed(Reno);
         let decision = reno.decision();
         Box::new(Faulty(reno, fault, decision))

@@ -1,8 +1,8 @@
 //! Random events, for every algorithm.
 
 use conformance::controller::{Action, check_actions};
-use control::registry::REGISTRY;
 use proptest::prelude::*;
+use ropewalk_control::registry::REGISTRY;
 
 fn ack() -> impl Strategy<Value = Action> {
     let lost = prop_oneof![8 => Just(0u32), 1 => 1..20u32];

@@ -1,7 +1,7 @@
 //! Algorithms that are registered at run time.
 
-use control::registry::{REGISTRY, entries, find, names, register};
-use control::{AlgorithmEntry, Constructor, ParamKind, Parameter, Properties, RegisterError};
+use ropewalk_control::registry::{REGISTRY, entries, find, names, register};
+use ropewalk_control::{AlgorithmEntry, Constructor, ParamKind, Parameter, Properties, RegisterError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::PathId;
@@ -33,17 +33,17 @@ fn a_registered_algorithm_is_found_listed_last_and_built() {
     assert!(names().any(|name| name == "another-mine"));
     let mut controller = registered.controller(&BTreeMap::new()).expect("no parameters");
     let mut rng = units::RngStream::named(1, "test");
-    let info = control::PathInfo {
+    let info = ropewalk_control::PathInfo {
         mss: 1448,
         initial_window: 7,
         rtt: None,
         tick: units::Span::from_millis(4),
         cwnd_clamp: 1000,
-        reduction: control::Reduction::Proportional,
-        release: control::LinuxRelease::default(),
+        reduction: ropewalk_control::Reduction::Proportional,
+        release: ropewalk_control::LinuxRelease::default(),
     };
-    let mut context = control::Context { now: units::Instant::ZERO, rng: &mut rng };
-    controller.on_event(PathId(0), &control::PathEvent::PathUp(info), &mut context);
+    let mut context = ropewalk_control::Context { now: units::Instant::ZERO, rng: &mut rng };
+    controller.on_event(PathId(0), &ropewalk_control::PathEvent::PathUp(info), &mut context);
     assert_eq!(controller.decision(PathId(0)).cwnd, 7);
 }
 

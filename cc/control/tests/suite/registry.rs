@@ -1,7 +1,7 @@
 //! Every entry: names, parameters, reductions and undo.
 
-use control::registry::{REGISTRY, find};
-use control::{AlgorithmEntry, Ecn, ParamKind, ParamValue, Params};
+use ropewalk_control::registry::{REGISTRY, find};
+use ropewalk_control::{AlgorithmEntry, Ecn, ParamKind, ParamValue, Params};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]

@@ -2,7 +2,7 @@
 //! trip, so that 20 packets fill the path and the rest of the window is queued.
 
 use crate::flow::{Connection, LINK, Link};
-use control::ParamValue;
+use ropewalk_control::ParamValue;
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// The windows at every 10 ms between these seconds.

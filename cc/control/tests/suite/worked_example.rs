@@ -1,7 +1,7 @@
 //! The example of docs/how-to/write-an-algorithm.md, compiled and tested.
 
 use crate::equal_shares::{ENTRY, EqualShares};
-use control::common::{Coupling, SubflowGroup, SubflowView};
+use ropewalk_control::common::{Coupling, SubflowGroup, SubflowView};
 
 #[test]
 fn the_page_quotes_the_file() {

@@ -1,7 +1,7 @@
 //! Schedulers that are registered at run time.
 
 use params::RegisterError;
-use schedule::{Constructor, Fill, MinRtt, Needs, REGISTRY, SchedulerEntry, entries, find, names, register};
+use ropewalk_schedule::{Constructor, Fill, MinRtt, Needs, REGISTRY, SchedulerEntry, entries, find, names, register};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Entries of the registry: names, parameters, and what each scheduler needs.
 
-use schedule::{Fill, Needs, REGISTRY};
+use ropewalk_schedule::{Fill, Needs, REGISTRY};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -9,7 +9,7 @@ fn names_and_aliases_are_unique_and_found() {
     for entry in REGISTRY {
         for name in std::iter::once(&entry.name).chain(entry.aliases) {
             assert!(names.insert(*name), "`{name}` twice");
-            assert_eq!(schedule::find(name).map(|entry| entry.name), Some(entry.name));
+            assert_eq!(ropewalk_schedule::find(name).map(|entry| entry.name), Some(entry.name));
         }
     }
     assert_eq!(REGISTRY[0].name, "minrtt", "the default comes first");

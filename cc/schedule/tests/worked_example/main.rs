@@ -3,7 +3,7 @@
 
 mod least_filled;
 
-use schedule::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use ropewalk_schedule::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use std::collections::BTreeMap;
 use units::Instant;
 
