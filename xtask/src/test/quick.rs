@@ -21,6 +21,7 @@ const PACKAGES: &[&str] = &[
     "ropewalk-scenario",
     "ropewalk-schedule",
     "ropewalk-seal",
+    "ropewalk-sender",
     "ropewalk-sim",
     "ropewalk-store",
     "ropewalk-testnet",

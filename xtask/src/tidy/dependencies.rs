@@ -32,7 +32,8 @@ const CRATES: &[CrateRule] = &[
     pure("control", &["params", "units"], &["libm"]),
     pure("schedule", &["params", "units"], &[]),
     pure("policy", &["control", "units"], &["libm"]),
-    pure("transport", &["control", "schedule", "units"], &[]),
+    pure("sender", &["control", "units"], &[]),
+    pure("transport", &["control", "schedule", "sender", "units"], &[]),
     pure("replay", &["control", "transport", "units"], &["serde"]),
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("drill", &["control", "transport", "units"], &[]),
@@ -40,7 +41,7 @@ const CRATES: &[CrateRule] = &[
     pure("record", &["strings", "units"], &["serde", "serde_json"]),
     pure("wire", &[], &[]),
     pure("seal", &["units", "wire"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
-    pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
+    pure("machine", &["control", "link", "schedule", "sender", "units", "wire"], &[]),
     pure(
         "scenario",
         &["filesystem", "link", "machine", "params", "parse", "strings", "transport", "units"],

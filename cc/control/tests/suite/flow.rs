@@ -3,10 +3,10 @@
 
 use ropewalk_control::registry::find;
 use ropewalk_control::{CaState, Cause, Decision, LinuxRelease, ParamValue, PathInfo, Reduction};
+use sender::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
+use sender::recovery::{PendingRateSample, SendSnapshot};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
-use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
-use transport::recovery::{PendingRateSample, SendSnapshot};
 use units::{Instant, PathId, Rate, RngStream, Span};
 
 const MSS: u32 = 1448;

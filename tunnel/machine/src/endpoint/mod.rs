@@ -34,8 +34,8 @@ use super::reorder::{ReorderBuffer, ReorderConfig};
 use super::secondary::LoadMonitor;
 use super::status::{EndpointCounters, EndpointEvent};
 use schedule::{Choices, Scheduler};
+use sender::path::ControllerHandle;
 use std::collections::VecDeque;
-use transport::path::ControllerHandle;
 use units::{Instant, PathId, RngStream, Span};
 use wire::frame::{Ack, Frame, PathState};
 

@@ -3,7 +3,7 @@
 use super::TunnelPath;
 use super::sent_packets::FragmentOutcomes;
 use control::{CaState, Cause};
-use transport::path::{AckedPackets, ControllerHandle, PriorState};
+use sender::path::{AckedPackets, ControllerHandle, PriorState};
 use units::{Instant, Rate};
 use wire::frame::Ack;
 

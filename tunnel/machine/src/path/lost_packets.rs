@@ -4,9 +4,9 @@
 //! the window is undone.
 
 use super::sent_packets::SentPacket;
+use sender::recovery::{LossThresholds, RecoveryPeriod};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
-use transport::recovery::{LossThresholds, RecoveryPeriod};
 use units::{Instant, Span};
 
 /// Lost packets remembered. A period with more losses is not undone.

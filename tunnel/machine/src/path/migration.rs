@@ -5,7 +5,7 @@ use super::sent_packets::FragmentOutcomes;
 use super::{PhantomQueue, TunnelPath};
 use crate::entropy::Entropy;
 use control::PathEvent;
-use transport::path::ControllerHandle;
+use sender::path::ControllerHandle;
 use units::{Instant, Span};
 
 /// The candidate of a path, and counters of earlier ones.

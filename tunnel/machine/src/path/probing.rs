@@ -4,7 +4,7 @@ use super::phantom_queue::PhantomQueue;
 use super::{INITIAL_WINDOW, PingPolicy, TICK, TunnelPath};
 use crate::entropy::Entropy;
 use control::{LinuxRelease, PathEvent, PathInfo, Reduction};
-use transport::path::ControllerHandle;
+use sender::path::ControllerHandle;
 use units::{Instant, Span};
 
 /// The result of [`TunnelPath::on_pong`].

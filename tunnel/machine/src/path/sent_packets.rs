@@ -11,10 +11,10 @@ use super::lost_packets::LostPackets;
 use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use return_way::ReturnWay;
+use sender::path::{AckedPackets, Outstanding, PathSender};
+use sender::recovery::SendSnapshot;
 use std::collections::VecDeque;
 use std::ops::Range;
-use transport::path::{AckedPackets, Outstanding, PathSender};
-use transport::recovery::SendSnapshot;
 use units::{Instant, Span};
 
 /// Large datagrams lost in a row that make a black hole (RFC 8899, section 4.3), if it lasts for

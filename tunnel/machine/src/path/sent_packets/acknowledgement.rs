@@ -2,8 +2,8 @@
 
 use super::{FragmentOutcomes, SentPacket, SentPacketState, SentPackets};
 use crate::path::BASE_PLPMTU;
+use sender::path::{AckedPackets, PathSender};
 use std::ops::RangeInclusive;
-use transport::path::{AckedPackets, PathSender};
 use units::{Instant, Span};
 use wire::frame::Ack;
 

@@ -1,6 +1,6 @@
 //! The queue on the acknowledgements' way back, which is no queue of the path.
 
-use transport::recovery::WindowedMin;
+use sender::recovery::WindowedMin;
 use units::{Instant, Span};
 use wire::frame::Ack;
 

@@ -4,130 +4,6 @@
 //! the congestion state, and notifies the controller of every event. An algorithm therefore sees the same quantities
 //! everywhere. The machine knows which packets are outstanding, which are lost and what a timer means: sequence
 //! numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
-//!
-//! # Order of calls
-//!
-//! A window that does not grow is nearly always a call that is missing here.
-//!
-//! 1. Once the path can carry packets: [`start`](PathSender::start).
-//! 2. For each packet, while [`has_room`](PathSender::has_room) and once
-//!    [`next_send_time`](PathSender::next_send_time) has come: [`before_send`](PathSender::before_send), then
-//!    [`on_sent`](PathSender::on_sent), whose snapshot the machine keeps with the packet, then
-//!    [`pace`](PathSender::pace) if the [decision](PathSender::decision) has a pacing rate.
-//! 3. When nothing more is sent: [`mark_app_limited`](PathSender::mark_app_limited) if the application has no more
-//!    data, and in any case [`validate_cwnd`](PathSender::validate_cwnd). Controllers do not raise a window that was
-//!    not found full there.
-//! 4. For each acknowledgement:
-//!    1. [`prior_state`](PathSender::prior_state), before anything is counted.
-//!    2. [`on_delivered`](PathSender::on_delivered) for each packet delivered, [`update_rtt`](PathSender::update_rtt)
-//!       and [`update_min_rtt`](PathSender::update_min_rtt) with an RTT sample, and
-//!       [`count_lost`](PathSender::count_lost) for packets found lost.
-//!    3. [`report_progress`](PathSender::report_progress), if an episode is in progress or may begin.
-//!    4. [`leave_reduction`](PathSender::leave_reduction) once all that was sent before the episode is acknowledged or
-//!       lost, [`undo_reduction`](PathSender::undo_reduction) if its losses were spurious,
-//!       [`enter_reduction`](PathSender::enter_reduction) for a loss or a mark that begins an episode.
-//!    5. [`finish_ack`](PathSender::finish_ack), last.
-//!    6. [`enter_reduction`](PathSender::enter_reduction) again, if the controller
-//!       [asks for it](PathSender::is_asked_to_reduce).
-//! 5. At a retransmission timeout: [`enter_loss`](PathSender::enter_loss), and [`leave_loss`](PathSender::leave_loss)
-//!    once what was outstanding is acknowledged.
-//!
-//! A sender that numbers packets as QUIC does, in slow start, and after a loss:
-//!
-//! ```
-//! use control::{CaState, Cause, PathInfo, registry};
-//! use ropewalk_transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
-//! use ropewalk_transport::recovery::SendSnapshot;
-//! use std::collections::BTreeMap;
-//! use units::{Instant, PathId, RngStream, Span};
-//!
-//! struct Sender {
-//!     path: PathSender,
-//!     controller: ControllerHandle,
-//!     /// Packets in flight by number, each with its time of sending.
-//!     packets: BTreeMap<u64, (Instant, SendSnapshot)>,
-//!     next: u64,
-//! }
-//!
-//! impl Sender {
-//!     fn outstanding(&self) -> Outstanding {
-//!         let in_flight = self.packets.len() as u32;
-//!         let snd_una = self.packets.keys().next().copied().unwrap_or(self.next);
-//!         Outstanding { in_flight, packets_out: in_flight, sacked: 0, snd_una, snd_nxt: self.next }
-//!     }
-//!
-//!     fn send(&mut self, now: Instant) {
-//!         while self.path.has_room(self.packets.len() as u32) && self.path.next_send_time() <= now {
-//!             let in_flight = self.packets.len() as u32;
-//!             self.path.before_send(now, in_flight, false, &mut self.controller);
-//!             let snapshot = self.path.on_sent(now, in_flight > 0, in_flight + 1, 1);
-//!             self.packets.insert(self.next, (now, snapshot));
-//!             self.next += 1;
-//!             if let Some(rate) = self.path.decision().pacing_rate {
-//!                 self.path.pace(now, 1200, rate, 1200);
-//!             }
-//!         }
-//!         self.path.validate_cwnd(now, &self.outstanding(), None, &mut self.controller);
-//!     }
-//!
-//!     /// The peer has received all packets in flight but `lost`.
-//!     fn acknowledge(&mut self, now: Instant, lost: Option<u64>) {
-//!         let prior = self.path.prior_state(self.packets.len() as u32);
-//!         let mut acked = AckedPackets { advanced: true, may_raise_cwnd: true, ..AckedPackets::default() };
-//!         for (number, (sent, snapshot)) in std::mem::take(&mut self.packets) {
-//!             if lost == Some(number) {
-//!                 acked.newest_lost = Some(snapshot);
-//!                 self.path.count_lost(1);
-//!             } else {
-//!                 self.path.on_delivered(&mut acked.rate_sample, number, sent, 1, &snapshot);
-//!                 acked.pkts_acked += 1;
-//!                 acked.rtt = Some(now.since(sent));
-//!             }
-//!         }
-//!         let outstanding = self.outstanding();
-//!         if let Some(rtt) = acked.rtt {
-//!             self.path.update_rtt(rtt, outstanding.snd_una, outstanding.snd_nxt);
-//!             self.path.update_min_rtt(now, rtt);
-//!         }
-//!         let (path, controller) = (&mut self.path, &mut self.controller);
-//!         if lost.is_some() || path.ca_state() != CaState::Open {
-//!             path.report_progress(now, &prior, &acked, &outstanding, controller);
-//!         }
-//!         if path.ca_state() != CaState::Open && outstanding.snd_una >= path.high_seq() {
-//!             path.leave_reduction(now, true, controller);
-//!         }
-//!         if lost.is_some_and(|number| number >= path.high_seq()) {
-//!             path.enter_reduction(now, Cause::Loss, false, CaState::Recovery, &outstanding, controller);
-//!         }
-//!         path.finish_ack(now, &prior, &acked, &outstanding, controller);
-//!         if path.is_asked_to_reduce(controller) {
-//!             path.enter_reduction(now, Cause::Requested, false, CaState::Cwr, &outstanding, controller);
-//!         }
-//!     }
-//! }
-//!
-//! let reno = registry::find("reno").expect("built in").controller(&BTreeMap::new())?;
-//! let mut sender = Sender {
-//!     path: PathSender::new(PathId(0), 10, Span::from_secs(1)),
-//!     controller: ControllerHandle { controller: Some(reno), rng: RngStream::named(1, "example") },
-//!     packets: BTreeMap::new(),
-//!     next: 0,
-//! };
-//! let mut now = Instant::ZERO;
-//! sender.path.start(now, PathInfo { mss: 1200, ..PathInfo::DEFAULT }, &mut sender.controller);
-//!
-//! let mut windows = Vec::new();
-//! for round in 0..8 {
-//!     windows.push(sender.path.decision().cwnd);
-//!     sender.send(now);
-//!     now += Span::from_millis(20);
-//!     let lost = (round == 3).then_some(sender.next - 1);
-//!     sender.acknowledge(now, lost);
-//! }
-//! // Slow start doubles the window in each round trip. The loss halves it; from then on it grows by a packet.
-//! assert_eq!(windows, [10, 20, 40, 80, 40, 41, 42, 43]);
-//! # Ok::<(), control::ParamError>(())
-//! ```
 
 mod ack;
 mod limited;
@@ -135,8 +11,7 @@ mod limited;
 mod tests;
 
 pub use ack::{AckedPackets, PriorState};
-pub use limited::{Limit, LimitTimes, LimitedTimes};
-pub(crate) use limited::{LimitTimer, SenderState};
+pub use limited::{Limit, LimitTimer, LimitTimes, LimitedTimes, SenderState};
 
 use crate::recovery::{CwndValidation, Pacer, RateSampler, RttEstimator, SendSnapshot, SendTotals, WindowedMin};
 use control::{CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo};
@@ -185,27 +60,36 @@ pub enum SendLimit {
 }
 
 /// The congestion-controlled sender of one path.
+///
+/// The methods are enough for a transport. The public fields are for machines that follow Linux's TCP step by step, as
+/// `ropewalk-transport` does: they change a part of the state where the kernel does.
 #[derive(Clone, Debug)]
 pub struct PathSender {
     id: PathId,
-    pub(crate) decision: Decision,
-    pub(crate) ca_state: CaState,
+    /// The controller's latest decision.
+    pub decision: Decision,
+    /// The congestion state (Linux `icsk_ca_state`).
+    pub ca_state: CaState,
     /// `snd_nxt` when the current congestion state was entered; the state ends once it is acknowledged.
-    pub(crate) high_seq: u64,
-    pub(crate) rtt: RttEstimator,
+    pub high_seq: u64,
+    /// SRTT, RTTVAR and RTO.
+    pub rtt: RttEstimator,
     min_rtt: WindowedMin,
-    pub(crate) rate: RateSampler,
-    pub(crate) pacer: Pacer,
+    /// Counts of delivered packets, and the delivery rate.
+    pub rate: RateSampler,
+    /// The pacer.
+    pub pacer: Pacer,
     cwnd_validation: CwndValidation,
     /// Packets sent since the last acknowledgement sample, or since the start of the reduction if that is later.
-    pub(crate) sent_since_sample: u32,
+    pub sent_since_sample: u32,
     sent_since_validation: bool,
     last_sent: Instant,
     /// Whether the window restarts after an idle period, and shrinks while it is unused (RFC 2861).
-    pub(crate) slow_start_after_idle: bool,
+    pub slow_start_after_idle: bool,
     /// The host's timer tick, the unit of idle times.
-    pub(crate) tick: Span,
-    pub(crate) lost: u64,
+    pub tick: Span,
+    /// Packets marked lost so far.
+    pub lost: u64,
     marked: u64,
 }
 
@@ -352,7 +236,8 @@ impl PathSender {
     }
 
     /// The retransmission timeout in whole ticks, to which backoff applies (Linux `icsk_rto`).
-    pub(crate) fn rto_in_ticks(&self) -> Span {
+    #[must_use]
+    pub fn rto_in_ticks(&self) -> Span {
         Span(self.rtt.rto().0.next_multiple_of(self.tick.0.max(1)))
     }
 
@@ -391,7 +276,7 @@ impl PathSender {
 
     /// As [`burst`](Self::burst), with at least `packets` packets.
     #[must_use]
-    pub(crate) fn burst_of_at_least(&self, packets: u32, rate: Rate, payload: u32) -> u32 {
+    pub fn burst_of_at_least(&self, packets: u32, rate: Rate, payload: u32) -> u32 {
         Pacer::burst(rate, self.min_rtt.get(), payload, packets)
     }
 
@@ -403,7 +288,7 @@ impl PathSender {
     }
 
     /// As [`pace`](Self::pace), with a burst of `packets` if the packet begins one.
-    pub(crate) fn pace_burst_of(&mut self, packets: u32, send_time: Instant, bytes: u32, rate: Rate) {
+    pub fn pace_burst_of(&mut self, packets: u32, send_time: Instant, bytes: u32, rate: Rate) {
         self.pacer.on_sent(send_time, bytes, rate, packets);
     }
 

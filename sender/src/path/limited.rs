@@ -73,9 +73,10 @@ impl From<SendLimit> for Limit {
 
 /// The state of a sender that sends nothing more now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SenderState {
+pub struct SenderState {
     /// Why the sender has no data that it might send; none if it has some, new or lost.
     pub withheld: Option<Limit>,
+    /// Whether the congestion window is full.
     pub is_cwnd_full: bool,
     /// Whether lost data is being sent again, by the congestion state.
     pub is_recovering: bool,
@@ -92,7 +93,8 @@ impl Default for SenderState {
 impl SenderState {
     /// The state of a path, whose connection has more data or gives it none for the reason `withheld`. After a timeout it
     /// may be suspended.
-    pub(crate) fn given(self, withheld: Limit, is_suspended: bool) -> Self {
+    #[must_use]
+    pub fn given(self, withheld: Limit, is_suspended: bool) -> Self {
         let is_idle = matches!(self.withheld, Some(Limit::Application | Limit::SendBuffer));
         Self {
             withheld: if is_idle { Some(withheld) } else { self.withheld },
@@ -103,7 +105,8 @@ impl SenderState {
     }
 
     /// The rule that decides the limit of an established sender.
-    pub(crate) fn limit(&self) -> Limit {
+    #[must_use]
+    pub fn limit(&self) -> Limit {
         let window = if self.is_recovering { Limit::Recovery } else { Limit::Window };
         match self.withheld {
             Some(Limit::Application) => Limit::Application,
@@ -176,7 +179,7 @@ impl std::ops::Add for LimitedTimes {
 
 /// Measures [`LimitTimes`], from the first limit that is set on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitTimer {
+pub struct LimitTimer {
     current: Limit,
     since: Instant,
     past: LimitTimes,
@@ -191,7 +194,7 @@ impl Default for LimitTimer {
 impl LimitTimer {
     /// Sets the limit from `now` on.
     #[inline]
-    pub(crate) fn set(&mut self, now: Instant, limit: Limit) {
+    pub fn set(&mut self, now: Instant, limit: Limit) {
         if limit != self.current || self.since == Instant::NEVER {
             self.past.add(self.current, now.since(self.since));
             (self.current, self.since) = (limit, now);
@@ -199,12 +202,14 @@ impl LimitTimer {
     }
 
     /// The current limit.
-    pub(crate) fn limit(&self) -> Limit {
+    #[must_use]
+    pub fn limit(&self) -> Limit {
         self.current
     }
 
     /// The times until `now`, including that of the current limit.
-    pub(crate) fn times(&self, now: Instant) -> LimitTimes {
+    #[must_use]
+    pub fn times(&self, now: Instant) -> LimitTimes {
         let mut times = self.past;
         times.add(self.current, now.since(self.since));
         times
