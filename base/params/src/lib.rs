@@ -2,9 +2,11 @@
 //! the declaration, and `ropewalk list` shows it.
 
 mod failure;
+mod kept;
 mod registration;
 
 pub use failure::AlgorithmError;
+pub use kept::{Kept, kept_text};
 pub use registration::{Entry, RegisterError, Registered, code_version};
 
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ pub const FILE: &str = "file";
 pub const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// A parameter of an algorithm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// The scenario key.
     pub name: &'static str,
@@ -32,7 +34,7 @@ pub struct Parameter {
 }
 
 /// Default value and allowed values of a parameter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
     /// A number within `min..=max`.
     Number {

@@ -1,8 +1,7 @@
 //! Entries that are registered at run time: algorithms of a plug-in or a notebook.
 
-use crate::{FILE, ParamKind, Parameter};
+use crate::{FILE, Kept, ParamKind, Parameter, kept_text};
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
 
 /// Names that have another meaning in places that name an algorithm.
 const RESERVED: [&str; 2] = ["off", "uncoupled"];
@@ -24,48 +23,49 @@ pub trait Entry: 'static {
     }
 }
 
-/// The registered entries, in the order of their first registration.
+/// The registered entries. A static has them, until the program ends.
 ///
-/// This lock is the only one in the pure crates. It guards a list that changes when a plug-in or a notebook registers
-/// an entry, and that is read while a scenario is set up. No event of a run waits for it. A run depends on the entry
-/// that it found, not on the order in which threads take the lock.
+/// Nothing waits for another thread: a run depends on the entry that it found.
 #[derive(Debug)]
-pub struct Registered<E: Entry>(RwLock<Vec<&'static E>>);
+pub struct Registered<E: Entry>(Kept<E>);
 
 impl<E: Entry> Registered<E> {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self(RwLock::new(Vec::new()))
+        Self(Kept::new())
+    }
+
+    /// The registered entries, in the order of their first registration.
+    fn current(&'static self) -> Vec<&'static E> {
+        let mut entries: Vec<&'static E> = Vec::new();
+        for entry in self.0.iter() {
+            match entries.iter_mut().find(|known| known.name() == entry.name()) {
+                Some(known) => *known = entry,
+                None => entries.push(entry),
+            }
+        }
+        entries
     }
 
     /// The built-in entries, then the registered ones.
-    pub fn after(&self, built_in: &[&'static E]) -> Vec<&'static E> {
-        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        built_in.iter().chain(registered.iter()).copied().collect()
+    pub fn after(&'static self, built_in: &[&'static E]) -> Vec<&'static E> {
+        built_in.iter().copied().chain(self.current()).collect()
     }
 
     /// The entry with the name or alias `name`: a built-in one, or else a registered one.
-    pub fn find(&self, name: &str, built_in: &[&'static E]) -> Option<&'static E> {
+    pub fn find(&'static self, name: &str, built_in: &[&'static E]) -> Option<&'static E> {
         let has_name = |entry: &&E| entry.names().any(|other| other == name);
-        let registered = || self.0.read().unwrap_or_else(PoisonError::into_inner).iter().copied().find(has_name);
-        built_in.iter().copied().find(has_name).or_else(registered)
+        built_in.iter().copied().find(has_name).or_else(|| self.current().into_iter().find(has_name))
     }
 
     /// Adds an entry, or replaces the registered one of the same name; runs that are already set up keep the replaced
-    /// entry. An entry lives until the program ends.
+    /// entry.
     ///
     /// # Errors
     /// See [`RegisterError`]; the list is then unchanged.
-    pub fn register(&self, entry: E, built_in: &[&'static E]) -> Result<&'static E, RegisterError> {
-        let mut registered = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        check(&entry, built_in, &registered)?;
-        let entry: &'static E = Box::leak(Box::new(entry));
-        match registered.iter_mut().find(|known| known.name() == entry.name()) {
-            Some(known) => *known = entry,
-            None => registered.push(entry),
-        }
-        Ok(entry)
+    pub fn register(&'static self, entry: E, built_in: &[&'static E]) -> Result<&'static E, RegisterError> {
+        self.0.add(entry, |entry| check(entry, built_in, &self.current()).err())
     }
 }
 
@@ -115,11 +115,11 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The version of a plug-in's code: package, version and a digest (FNV-1a) of its source files, which the plug-in
-/// includes with `include_str!`. The text lives until the program ends.
+/// includes with `include_str!`.
 #[must_use]
 pub fn code_version(package: &str, version: &str, sources: &[&str]) -> &'static str {
     let digest = strings::fnv1a(sources.iter().flat_map(|source| source.bytes()));
-    format!("{package} {version} {digest:016x}").leak()
+    kept_text(format!("{package} {version} {digest:016x}"))
 }
 
 /// A refused registration.

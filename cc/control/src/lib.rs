@@ -25,8 +25,8 @@ pub use event::{
     AckProgress, AckSample, CaState, Cause, LinuxRelease, PathEvent, PathInfo, RateSample, Reduction, SendState,
 };
 pub use params::{
-    AlgorithmChoice, AlgorithmError, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError,
-    code_version,
+    AlgorithmChoice, AlgorithmError, FILE, Kept, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError,
+    code_version, kept_text,
 };
 pub use uncoupled::Uncoupled;
 

@@ -9,7 +9,7 @@ mod scheduler;
 mod window;
 
 use ::schedule::{Fill, Needs, SchedulerEntry};
-use control::{AlgorithmEntry, Deviation, Ecn, ParamKind, Parameter, Properties, RegisterError};
+use control::{AlgorithmEntry, Deviation, Ecn, Kept, ParamKind, Parameter, Properties, RegisterError, kept_text};
 use controller::{Class, Kind};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -77,20 +77,22 @@ impl From<conformance::Violation> for Violation {
     }
 }
 
-fn leak(text: String) -> &'static str {
-    text.leak()
+fn kept_texts(texts: Vec<String>) -> &'static [&'static str] {
+    static LISTS: Kept<Vec<&str>> = Kept::new();
+    LISTS.keep(texts.into_iter().map(kept_text).collect())
 }
 
-fn leak_all<T>(items: impl IntoIterator<Item = T>) -> &'static [T] {
-    items.into_iter().collect::<Vec<T>>().leak()
+fn kept_parameters(declared: Vec<Declared>) -> &'static [Parameter] {
+    static LISTS: Kept<Vec<Parameter>> = Kept::new();
+    LISTS.keep(declared.into_iter().map(parameter).collect())
 }
 
 fn parameter(Declared(name, description, number, choices): Declared) -> Parameter {
     let kind = match number {
         Some((default, min, max)) => ParamKind::Number { default, min, max },
-        None => ParamKind::Choice(leak_all(choices.into_iter().map(leak))),
+        None => ParamKind::Choice(kept_texts(choices)),
     };
-    Parameter { name: leak(name), description: leak(description), kind }
+    Parameter { name: kept_text(name), description: kept_text(description), kind }
 }
 
 fn deviation((name, reason): (String, String)) -> PyResult<(Deviation, &'static str)> {
@@ -101,29 +103,30 @@ fn deviation((name, reason): (String, String)) -> PyResult<(Deviation, &'static 
         "reduces-on-loss-after-mark" => Deviation::ReducesOnLossAfterMark,
         _ => return Err(PyValueError::new_err(format!("there is no deviation `{name}`"))),
     };
-    Ok((deviation, leak(reason)))
+    Ok((deviation, kept_text(reason)))
 }
 
 fn algorithm_entry(class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyResult<AlgorithmEntry> {
+    static DEVIATIONS: Kept<Vec<(Deviation, &str)>> = Kept::new();
     let kind = match more.kind.as_str() {
         "path" => Kind::Path,
         "window" => Kind::Window,
         _ => Kind::Group,
     };
-    let (name, parameters) = (leak(facts.name), leak_all(facts.parameters.into_iter().map(parameter)));
+    let (name, parameters) = (kept_text(facts.name), kept_parameters(facts.parameters));
     let deviations = more.deviations.into_iter().map(deviation).collect::<PyResult<Vec<_>>>()?;
     Ok(AlgorithmEntry {
         name,
-        aliases: leak_all(facts.aliases.into_iter().map(leak)),
-        title: leak(facts.title),
-        source: leak(facts.source),
+        aliases: kept_texts(facts.aliases),
+        title: kept_text(facts.title),
+        source: kept_text(facts.source),
         parameters,
         properties: Properties {
             ecn: if more.per_packet_ecn { |_| Ecn::PerPacket } else { |_| Ecn::Classic },
             min_cwnd: more.min_cwnd,
-            deviations: deviations.leak(),
-            single_path: more.single_path.map(leak),
-            code_version: Some(leak(facts.code_version)),
+            deviations: DEVIATIONS.keep(deviations),
+            single_path: more.single_path.map(kept_text),
+            code_version: Some(kept_text(facts.code_version)),
             ..Properties::DEFAULT
         },
         constructor: Class { class, name, parameters }.constructor(kind),
@@ -131,13 +134,13 @@ fn algorithm_entry(class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyR
 }
 
 fn scheduler_entry(class: Py<PyAny>, facts: Facts, more: &SchedulerFacts) -> SchedulerEntry {
-    let (name, parameters) = (leak(facts.name), leak_all(facts.parameters.into_iter().map(parameter)));
+    let (name, parameters) = (kept_text(facts.name), kept_parameters(facts.parameters));
     SchedulerEntry {
         name,
-        aliases: leak_all(facts.aliases.into_iter().map(leak)),
-        title: leak(facts.title),
-        source: leak(facts.source),
-        code_version: Some(leak(facts.code_version)),
+        aliases: kept_texts(facts.aliases),
+        title: kept_text(facts.title),
+        source: kept_text(facts.source),
+        code_version: Some(kept_text(facts.code_version)),
         needs: if more.needs_measurements { Needs::Measurements } else { Needs::Nothing },
         fill: if more.fills_send_buffer { Fill::SendBuffer } else { Fill::Cwnd },
         parameters,
