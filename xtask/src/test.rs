@@ -11,6 +11,7 @@ use totals::TestTotals;
 
 pub(crate) mod binaries;
 mod package;
+mod published;
 mod quick;
 mod timing;
 mod totals;
@@ -85,6 +86,7 @@ pub(crate) fn full() -> Result<(), String> {
     timing.part("lints of the quick tier", || lints(&format!("--tests {}", quick::selection())))?;
     let documentation = "cargo doc --quiet --workspace --no-deps --all-features --locked";
     timing.part("documentation", || shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], documentation))?;
+    timing.part("published packages", published::check)?;
     let binaries = timing.part("build of the tests", || binaries::build(BUILD))?;
     timing.part("generated reference", || reference::check(&shell::target().join("debug/ropewalk")))?;
     conclude(&mut timing, |timing, variables, total| {

@@ -159,6 +159,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("plugin-example", &["control", "ropewalk"]),
     impure("plugin-example-python", &["plugin-example", "python"]),
+    impure("quinn-example", &["control", "sender", "units"]),
     impure("bench", &["kernel", "machine", "node", "seal", "stress", "testnet", "units", "wire"]),
     impure("fuzz", &["control", "machine", "node", "relay", "seal", "transport", "units", "wire"]),
     impure("xtask", &[]),
