@@ -1,6 +1,6 @@
 //! Many environments, stepped by threads, with Gymnasium's autoreset.
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::environment::{Environment, MEASURES, episode_seed};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -29,12 +29,47 @@ pub struct Outputs<'a> {
     pub measures: &'a mut [f64],
 }
 
+/// An action that is not a finite number. Training has to stop there: a policy in a tunnel would be replaced by CUBIC, and
+/// its rewards would be CUBIC's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ActionError {
+    /// Environment.
+    pub world: usize,
+    /// Learning flow in it.
+    pub learner: usize,
+    /// Number of the action: the path.
+    pub path: usize,
+    /// Steps of the episode before this one.
+    pub step: usize,
+    /// The number.
+    pub value: f32,
+}
+
+/// An environment's episode as what leads to it again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    /// The text of the configuration when the episode began; empty before the first.
+    pub config: String,
+    /// The environment's seed.
+    pub seed: u64,
+    /// Number of the episode.
+    pub episode: u64,
+    /// Whether the episode is over.
+    pub is_over: bool,
+    /// The actions so far.
+    pub actions: Vec<f32>,
+}
+
 #[derive(Debug)]
 struct Member {
     environment: Environment,
     seed: u64,
     episode: u64,
     resets_next: bool,
+    /// The configuration when the episode began.
+    drawn: Option<Arc<Config>>,
+    /// The actions of the episode, in which a step has a row.
+    actions: Vec<f32>,
 }
 
 /// Environments that one thread steps, with the buffers that travel between the threads.
@@ -61,10 +96,50 @@ impl Member {
         if std::mem::take(&mut self.resets_next) {
             self.episode += 1;
             out.rewards.fill(0.0);
-            return self.environment.reset(episode_seed(self.seed, self.episode), out.observations, out.measures);
+            return self.begin(out.observations, out.measures);
         }
+        self.actions.extend_from_slice(actions);
         self.resets_next = self.environment.step(actions, out.observations, out.rewards, out.measures);
         out.truncated[0] = self.resets_next;
+    }
+}
+
+impl Member {
+    /// Begins the episode of seed and number.
+    fn begin(&mut self, observations: &mut [f32], measures: &mut [f64]) {
+        self.resets_next = false;
+        self.actions.clear();
+        self.drawn = Some(Arc::clone(self.environment.config()));
+        self.environment.reset(episode_seed(self.seed, self.episode), observations, measures);
+    }
+
+    fn save(&self) -> Saved {
+        Saved {
+            config: self.drawn.as_ref().map_or_else(String::new, |config| config.text.to_string()),
+            seed: self.seed,
+            episode: self.episode,
+            is_over: self.resets_next,
+            actions: self.actions.clone(),
+        }
+    }
+
+    /// Repeats a saved episode up to where it was.
+    fn repeat(&mut self, saved: &Saved, now: &Arc<Config>) -> Result<(), ConfigError> {
+        let drawn = if *saved.config == *now.text { Arc::clone(now) } else { Arc::new(Config::parse(&saved.config)?) };
+        let learners = drawn.learners;
+        let mut observations = vec![0.0; learners * drawn.observation_len()];
+        let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
+        (self.seed, self.episode) = (saved.seed, saved.episode);
+        let row = learners * drawn.action_len();
+        self.environment.set_config(drawn);
+        self.begin(&mut observations, &mut measures);
+        for actions in saved.actions.chunks_exact(row) {
+            self.environment.step(actions, &mut observations, &mut rewards, &mut measures);
+        }
+        self.environment.set_config(Arc::clone(now));
+        self.actions.clone_from(&saved.actions);
+        self.resets_next = saved.is_over;
+        Ok(())
     }
 }
 
@@ -139,8 +214,14 @@ impl Batch {
     pub fn new(config: Config, count: usize, threads: usize) -> Self {
         let config = Arc::new(config);
         let threads = threads.clamp(1, count.max(1));
-        let member =
-            |_| Member { environment: Environment::new(Arc::clone(&config)), seed: 0, episode: 0, resets_next: true };
+        let member = |_| Member {
+            environment: Environment::new(Arc::clone(&config)),
+            seed: 0,
+            episode: 0,
+            resets_next: true,
+            drawn: None,
+            actions: Vec::new(),
+        };
         let mut members: Vec<Member> = (0..count).map(member).collect();
         let mut chunks = Vec::new();
         for thread in (0..threads).rev() {
@@ -176,7 +257,7 @@ impl Batch {
     /// Number of environments.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.chunks.iter().flatten().map(|chunk| chunk.members.len()).sum()
+        self.members().count()
     }
 
     /// Whether there are no environments.
@@ -207,9 +288,48 @@ impl Batch {
             };
             let observations = &mut out.observations[index * numbers..][..numbers];
             let measures = &mut out.measures[index * learners * MEASURES.len()..][..learners * MEASURES.len()];
-            member.resets_next = false;
-            member.environment.reset(episode_seed(member.seed, member.episode), observations, measures);
+            member.begin(observations, measures);
         }
+    }
+
+    /// Checks that all actions of a step are finite: one row per environment.
+    ///
+    /// # Errors
+    /// The first action that is not.
+    pub fn check(&self, actions: &[f32]) -> Result<(), ActionError> {
+        let Some(index) = actions.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+        let (paths, learners) = (self.config.action_len(), self.config.learners);
+        let row = learners * paths;
+        let world = index / row;
+        let step = self.members().nth(world).map_or(0, |member| member.actions.len() / row);
+        Err(ActionError { world, learner: index % row / paths, path: index % paths, step, value: actions[index] })
+    }
+
+    /// The episodes of all environments, as what leads to them again.
+    #[must_use]
+    pub fn save(&self) -> Vec<Saved> {
+        self.members().map(Member::save).collect()
+    }
+
+    /// Repeats saved episodes up to where they were; environments before their first episode stay so.
+    ///
+    /// # Errors
+    /// A configuration that cannot be read (any more).
+    pub fn restore(&mut self, saved: &[Saved]) -> Result<(), ConfigError> {
+        let config = Arc::clone(&self.config);
+        let members = self.chunks.iter_mut().flatten().flat_map(|chunk| &mut chunk.members);
+        let begun = members.zip(saved).filter(|(_, saved)| !saved.config.is_empty());
+        begun.into_iter().try_for_each(|(member, saved)| member.repeat(saved, &config))
+    }
+
+    /// Number of threads, the calling one included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.chunks.iter().flatten().flat_map(|chunk| &chunk.members)
     }
 
     /// Steps every environment: takes its row of `actions`, writes its rows of `out`.
@@ -258,11 +378,6 @@ impl Batch {
     /// Sum of packets times links crossed, in the current episodes.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
-        self.chunks
-            .iter()
-            .flatten()
-            .flat_map(|chunk| &chunk.members)
-            .map(|member| member.environment.packet_hops())
-            .sum()
+        self.members().map(|member| member.environment.packet_hops()).sum()
     }
 }

@@ -1,5 +1,6 @@
 //! The configuration of an environment.
 
+use crate::message::{read, shortened};
 use link::RateTrace;
 use policy::{Action, Interval, Observation, Reward, Settings};
 use serde::Deserialize;
@@ -7,20 +8,21 @@ use serde::de::{Deserializer, Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use units::Span;
 
 /// The configuration of an environment, as written in JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(crate) struct File {
     paths: Vec<PathRanges>,
     #[serde(default)]
     rivals: Rivals,
     #[serde(default = "ten")]
     duration_s: f64,
-    #[serde(default = "one")]
+    #[serde(default = "one", rename = "agents")]
     learners: usize,
-    #[serde(default)]
+    #[serde(default, rename = "decides")]
     kind: Kind,
     #[serde(default = "aurora")]
     observation: String,
@@ -80,7 +82,7 @@ pub enum Kind {
     Weights,
 }
 
-/// A range from which a number is drawn: `[least, greatest]`.
+/// A range from which a number is drawn: `[least, greatest]`, or a number that stands for both.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Range(pub f64, pub f64);
@@ -89,11 +91,12 @@ impl TryFrom<Value> for Range {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
-        let numbers: Option<Vec<f64>> = value.as_array().map(|list| list.iter().filter_map(Value::as_f64).collect());
-        match (numbers.as_deref(), value.as_array().map_or(0, Vec::len)) {
-            (Some([least, greatest]), 2) => Ok(Self(*least, *greatest)),
-            _ => Err(format!("{}: a range of two numbers is expected, [least, greatest]", shortened(&value))),
-        }
+        let bounds = match value.as_array().map(Vec::as_slice) {
+            Some([least, greatest]) => least.as_f64().zip(greatest.as_f64()),
+            _ => value.as_f64().map(|number| (number, number)),
+        };
+        let message = || format!("{}: a number is expected, or a range [least, greatest]", shortened(&value));
+        bounds.map(|(least, greatest)| Self(least, greatest)).ok_or_else(message)
     }
 }
 
@@ -151,14 +154,16 @@ pub struct Rivals {
     pub start_s: Range,
 }
 
-/// Reads two whole numbers, 0 or more.
+/// Reads a whole number, or a range of them.
 fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, u32), D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let count = |index: usize| value.get(index)?.as_u64()?.try_into().ok();
-    match (count(0), count(1), value.as_array().map_or(0, Vec::len)) {
-        (Some(least), Some(greatest), 2) => Ok((least, greatest)),
-        _ => Err(D::Error::custom(format!("{}: two whole numbers are expected, [least, greatest]", shortened(&value)))),
-    }
+    let whole = |value: &Value| value.as_u64()?.try_into().ok();
+    let bounds = match value.as_array().map(Vec::as_slice) {
+        Some([least, greatest]) => whole(least).zip(whole(greatest)),
+        _ => whole(&value).map(|count| (count, count)),
+    };
+    let message = || format!("{}: a whole number is expected, or a range [least, greatest]", shortened(&value));
+    bounds.ok_or_else(|| D::Error::custom(message()))
 }
 
 fn cubic() -> Vec<String> {
@@ -188,6 +193,8 @@ pub struct Config {
     pub settings: Settings,
     /// The reward that training maximises.
     pub reward: Reward,
+    /// The text from which it was read.
+    pub text: Arc<str>,
 }
 
 /// The reason why a configuration cannot be used.
@@ -218,13 +225,17 @@ impl Config {
         if file.paths.is_empty() || file.paths.len() > 32 {
             return Err(error("paths", format!("{} paths; 1 to 32 are allowed", file.paths.len())));
         }
+        if file.kind == Kind::Single && file.paths.len() > 1 {
+            let problem = format!("{} paths for a flow over one path; give one, or take MPTCP flows", file.paths.len());
+            return Err(error("paths", problem));
+        }
         file.paths.iter().enumerate().try_for_each(|(index, path)| check_path(index, path))?;
         check_rivals(&file.rivals)?;
         if !(0.1..=86_400.0).contains(&file.duration_s) {
             return Err(error("duration_s", format!("{}: an episode takes 0.1 to 86400 seconds", file.duration_s)));
         }
         if !(1..=64).contains(&file.learners) {
-            return Err(error("learners", format!("{}: 1 to 64 are allowed", file.learners)));
+            return Err(error("agents", format!("{}: 1 to 64 are allowed", file.learners)));
         }
         let observation = Observation::parse(&file.observation, file.history);
         let action = match file.kind {
@@ -234,11 +245,17 @@ impl Config {
         let settings = Settings {
             observation: observation.map_err(|fault| error("observation", fault.to_string()))?,
             action: Action::parse(action).map_err(|fault| error("action", fault.to_string()))?,
-            interval: interval(&file.interval)?,
+            interval: Interval::parse(&file.interval).map_err(|problem| error("interval", problem))?,
             paths: if file.kind == Kind::Single { 1 } else { file.paths.len() },
         };
         let reward = match &file.reward {
             RewardFile::Preset(name) => Reward::preset(name),
+            RewardFile::Terms(terms) if terms.is_empty() => {
+                return Err(error(
+                    "reward",
+                    "no terms; give at least one, as in {\"throughput_mbps\": 1.0}".to_owned(),
+                ));
+            }
             RewardFile::Terms(terms) => Reward::terms(terms.iter().map(|(name, weight)| (name.as_str(), *weight))),
         };
         Ok(Self {
@@ -249,6 +266,7 @@ impl Config {
             kind: file.kind,
             settings,
             reward: reward.map_err(|fault| error("reward", fault.to_string()))?,
+            text: json.into(),
         })
     }
 
@@ -270,60 +288,14 @@ impl Config {
         if self.kind == Kind::Weights { 1.0 } else { self.settings.action.limit() }
     }
 
-    /// The smallest possible value of each number of an observation.
+    /// The smallest and the largest possible value of each number of an observation.
     #[must_use]
-    pub fn observation_low(&self) -> Vec<f32> {
+    pub fn observation_range(&self) -> Vec<[f32; 2]> {
         let features = self.settings.observation.features();
-        let path = (0..self.settings.observation.history()).flat_map(|_| features.iter().map(|feature| feature.low()));
-        let path: Vec<f32> = path.collect();
+        let path = (0..self.settings.observation.history()).flat_map(|_| features.iter().map(|it| it.range()));
+        let path: Vec<[f32; 2]> = path.collect();
         path.repeat(self.settings.paths)
     }
-}
-
-/// Reads a configuration in JSON. The position in an error is a key, so that it helps a user who has not written JSON.
-fn read(json: &str) -> Result<File, ConfigError> {
-    let no_json = |error: serde_json::Error| ConfigError { key: String::new(), problem: error.to_string() };
-    let value: Value = serde_json::from_str(json).map_err(no_json)?;
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let problem = TYPES.iter().fold(error.inner().to_string(), |text, (rust, plain)| text.replace(rust, plain));
-        let key = error.path().to_string();
-        ConfigError { key: if key == "." { String::new() } else { key }, problem }
-    })
-}
-
-/// Type names in serde's errors, and plain words for them.
-const TYPES: [(&str, &str); 9] = [
-    ("expected f64", "a number is expected"),
-    ("expected usize", "a whole number, 0 or more, is expected"),
-    ("expected a sequence", "a list is expected"),
-    ("expected a string", "a text is expected"),
-    ("expected struct PathRanges", "a table with the keys of a path is expected"),
-    ("expected struct Rivals", "a table with the keys of rivals is expected"),
-    ("expected struct File", "a table is expected"),
-    ("invalid type: ", ""),
-    ("invalid value: ", ""),
-];
-
-/// A value, shortened for an error message.
-pub(crate) fn shortened(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}\u{2026}", &text[..end]),
-        None => text,
-    }
-}
-
-fn interval(text: &str) -> Result<Interval, ConfigError> {
-    let problem = || format!("`{text}` is not an interval; `rtt`, or milliseconds from 1 on as in `10ms`");
-    let error = || ConfigError { key: "interval".to_owned(), problem: problem() };
-    if text.trim() == "rtt" {
-        return Ok(Interval::RoundTrip);
-    }
-    let millis: f64 = text.trim().strip_suffix("ms").and_then(|it| it.trim().parse().ok()).ok_or_else(error)?;
-    if !(1.0..=60_000.0).contains(&millis) {
-        return Err(error());
-    }
-    Ok(Interval::Fixed(Span::from_secs_f64(millis / 1e3)))
 }
 
 fn check_path(index: usize, path: &PathRanges) -> Result<(), ConfigError> {

@@ -11,10 +11,18 @@ use std::sync::Arc;
 use units::{Instant, Rate, RngStream};
 
 /// The measures reported for each learner in addition to observation and reward. They are the time of the decision,
-/// payload rates, mean RTT, minimum RTT, the fraction of packets lost in the interval, and the rate of the world's
-/// links.
-pub const MEASURES: [&str; 7] =
-    ["time_s", "throughput_mbps", "send_rate_mbps", "rtt_ms", "min_rtt_ms", "loss_ratio", "capacity_mbps"];
+/// payload rates, mean RTT, minimum RTT (both NaN before the first sample), the fraction of packets lost in the interval,
+/// the congestion window, and the rate of the world's links.
+pub const MEASURES: [&str; 8] = [
+    "time_s",
+    "throughput_mbps",
+    "send_rate_mbps",
+    "rtt_ms",
+    "min_rtt_ms",
+    "loss_ratio",
+    "cwnd_packets",
+    "capacity_mbps",
+];
 
 /// The reference weight of the `weighted` scheduler, Mbit/s: the largest weight is 8 times this, the smallest an
 /// eighth. Only ratios matter.
@@ -223,14 +231,16 @@ impl Environment {
         observations[learner * len..][..len].copy_from_slice(controller.observe());
         let group = Summary::of_group(controller.summaries());
         rewards[learner] = self.config.reward.of(&group, &share);
+        let measured = |seconds: f64| if seconds > 0.0 { seconds * 1e3 } else { f64::NAN };
         let loss = if group.lost > 0.0 { group.lost / (group.lost + group.acked) } else { 0.0 };
         measures[learner * MEASURES.len()..][..MEASURES.len()].copy_from_slice(&[
             time,
             group.throughput,
             group.send_rate,
-            group.rtt * 1e3,
-            group.min_rtt * 1e3,
+            measured(group.rtt),
+            measured(group.min_rtt),
             loss,
+            group.cwnd,
             share.capacity,
         ]);
         self.awaits[learner] = true;

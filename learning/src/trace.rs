@@ -1,6 +1,6 @@
 //! Traces in a configuration: lists of milliseconds in mahimahi's format, or names of files.
 
-use crate::config::shortened;
+use crate::message::shortened;
 use link::RateTrace;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::Value;

@@ -31,7 +31,8 @@ impl Policy for HandWritten {
 
 fn config(keys: &str) -> Config {
     let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60], "loss": [0, 0.01], "queue_bdp": [0.5, 2]}"#;
-    Config::parse(&format!(r#"{{"paths": [{path}, {path}], {keys}}}"#)).expect("a good configuration")
+    let paths = if keys.contains("decides") { [path; 2].join(", ") } else { path.to_owned() };
+    Config::parse(&format!(r#"{{"paths": [{paths}], {keys}}}"#)).expect("a good configuration")
 }
 
 /// Runs an episode to its end and gives the record of its world.
@@ -80,10 +81,10 @@ fn an_episode_is_the_run_with_the_same_policy_inside_to_the_last_bit() {
         r#""duration_s": 4.995, "interval": "rtt""#,
         r#""duration_s": 4.995, "action": "window_change""#,
         r#""duration_s": 4.995, "action": "cubic_steering(0.1)", "interval": "20ms""#,
-        r#""duration_s": 4.995, "kind": "subflows""#,
-        r#""duration_s": 4.995, "kind": "subflows", "interval": "rtt""#,
-        r#""duration_s": 4.995, "learners": 2, "rivals": {"count": [1, 3], "algorithms": ["cubic", "bbr"]}"#,
-        r#""duration_s": 4.995, "learners": 2, "interval": "rtt""#,
+        r#""duration_s": 4.995, "decides": "subflows""#,
+        r#""duration_s": 4.995, "decides": "subflows", "interval": "rtt""#,
+        r#""duration_s": 4.995, "agents": 2, "rivals": {"count": [1, 3], "algorithms": ["cubic", "bbr"]}"#,
+        r#""duration_s": 4.995, "agents": 2, "interval": "rtt""#,
     ] {
         for seed in 1..=3 {
             let config = config(keys);
@@ -100,7 +101,7 @@ fn an_episode_is_the_run_with_the_same_policy_inside_to_the_last_bit() {
 
 #[test]
 fn a_record_without_distributions_has_the_same_digest() {
-    let config = Arc::new(config(r#""duration_s": 1, "kind": "subflows", "rivals": {"count": [1, 1]}"#));
+    let config = Arc::new(config(r#""duration_s": 1, "decides": "subflows", "rivals": {"count": [1, 1]}"#));
     let digest = |mut environment: Environment| {
         let (mut observations, mut measures) = (vec![0.0; config.observation_len()], vec![0.0; MEASURES.len()]);
         environment.reset(1, &mut observations, &mut measures);
@@ -144,7 +145,7 @@ fn outputs(config: &Config, threads: usize, steps: usize) -> (Vec<f32>, Vec<f64>
 
 #[test]
 fn any_number_of_threads_gives_the_same() {
-    let config = config(r#""duration_s": 0.5, "kind": "subflows", "rivals": {"count": [0, 2]}"#);
+    let config = config(r#""duration_s": 0.5, "decides": "subflows", "rivals": {"count": [0, 2]}"#);
     let alone = outputs(&config, 1, 120);
     for threads in [2, 3, 5, 9] {
         assert_eq!(outputs(&config, threads, 120), alone, "{threads} threads");
@@ -153,7 +154,7 @@ fn any_number_of_threads_gives_the_same() {
 
 #[test]
 fn an_ended_episode_is_reset_by_the_next_step_whose_action_is_ignored() {
-    let config = config(r#""duration_s": 0.5, "kind": "subflows""#);
+    let config = config(r#""duration_s": 0.5, "decides": "subflows""#);
     let (observations, rewards, truncated) = outputs(&config, 2, 120);
     let ends: Vec<usize> = (0..=120).filter(|step| truncated[step * 5]).collect();
     assert_eq!(ends.len(), 2, "{ends:?}");
@@ -189,7 +190,8 @@ fn on_an_empty_link_a_rate_is_delivered_and_the_latency_ratio_is_one() {
 fn worlds_are_drawn_within_their_ranges_and_equal_bounds_are_met() {
     let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60], "loss": [0, 0.01], "queue_bdp": [1, 1]}"#;
     let fixed = r#"{"rate_mbps": [7, 7], "rtt_ms": [33, 33]}"#;
-    let keys = r#""rivals": {"count": [1, 4], "algorithms": ["cubic", "bbr"], "start_s": [1, 2]}"#;
+    let keys =
+        r#""decides": "subflows", "rivals": {"count": [1, 4], "algorithms": ["cubic", "bbr"], "start_s": [1, 2]}"#;
     let config = Config::parse(&format!(r#"{{"paths": [{path}, {fixed}], {keys}}}"#)).expect("a good configuration");
     let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
     for seed in 0..500 {
@@ -273,7 +275,7 @@ fn traces_are_read_from_files_of_every_format() {
 #[test]
 fn weights_divide_the_packets() {
     let path = r#"{"rate_mbps": [20, 20], "rtt_ms": [20, 20], "queue_bdp": [2, 2]}"#;
-    let keys = r#""kind": "weights", "observation": "throughput_mbps", "interval": "1000ms""#;
+    let keys = r#""decides": "weights", "observation": "throughput_mbps", "interval": "1000ms""#;
     let config = Config::parse(&format!(r#"{{"paths": [{path}, {path}], {keys}}}"#)).expect("a good configuration");
     let mut environment = Environment::new(Arc::new(config));
     let (mut seen, mut rewards, mut measures) = ([0.0; 2], [0.0], [0.0; MEASURES.len()]);
@@ -292,27 +294,39 @@ fn a_wrong_configuration_is_refused_with_its_key() {
         (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; 1 to 32 are allowed"),
         (format!(r#"{{"paths": [{path}], "interval": "10"}}"#), "interval: `10` is not an interval"),
         (format!(r#"{{"paths": [{path}], "reward": "best"}}"#), "reward: `best` is neither a reward"),
-        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "colour: unknown field `colour`, expected one of"),
+        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "colour: no key is called `colour`; known: paths, rivals"),
         (
             format!(r#"{{"paths": [{path}], "duration_s": "long"}}"#),
-            "duration_s: string \"long\", a number is expected",
+            "duration_s: a number is expected, not the text \"long\"",
         ),
-        (format!(r#"{{"paths": [{path}], "learners": -1}}"#), "learners: integer `-1`, a whole number, 0 or more, is"),
-        (format!(r#"{{"paths": [{path}], "history": 1.5}}"#), "history: floating point `1.5`, a whole number, 0"),
+        (
+            format!(r#"{{"paths": [{path}], "agents": -1}}"#),
+            "agents: a whole number, 0 or more, is expected, not the number `-1`",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "history": 1.5}}"#),
+            "history: a whole number, 0 or more, is expected, not the number `1.5`",
+        ),
         (format!(r#"{{"paths": [{path}], "reward": 3}}"#), "reward: a name is expected, or a table of terms"),
-        (format!(r#"{{"paths": {path}}}"#), "paths: map, a list is expected"),
-        (r#"{"paths": [[2, 20]]}"#.to_owned(), "paths[0][0]: 2: a range of two numbers is expected"),
-        (format!(r#"{{"paths": [{path}], "kind": "both"}}"#), "kind: unknown variant `both`, expected one of `single`"),
-        (format!(r#"{{"paths": [{path}], "rivals": {{"count": 2}}}}"#), "rivals.count: 2: two whole numbers are"),
+        (format!(r#"{{"paths": {path}}}"#), "paths: a list is expected, not a table"),
+        (r#"{"paths": [[2, 20]]}"#.to_owned(), "paths[0]"),
+        (
+            format!(r#"{{"paths": [{path}], "decides": "both"}}"#),
+            "decides: no value is called `both`; known: single, subflows, weights",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"count": "2"}}}}"#),
+            "rivals.count: \"2\": a whole number is expected",
+        ),
         (
             format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": "bbr"}}}}"#),
-            "rivals.algorithms: string \"bbr\", a list",
+            "rivals.algorithms: a list is expected, not the text \"bbr\"",
         ),
         (
-            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": 20}]}"#.to_owned(),
-            "paths[0].rtt_ms: 20: a range of two numbers",
+            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [20]}]}"#.to_owned(),
+            "paths[0].rtt_ms: [20]: a number is expected, or a range [least",
         ),
-        (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#.to_owned(), "paths[0]: missing field `rtt_ms`"),
+        (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#.to_owned(), "paths[0].rtt_ms: is missing"),
         (
             r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [2, 20], "trace_offset_s": [0, 1]}]}"#.to_owned(),
             "paths[0].trace_offset_s: the path has no `traces`",

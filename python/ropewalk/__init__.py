@@ -6,13 +6,23 @@ from . import _plugin as _plugin  # first: it decides which extension module is 
 from ._explore import Explorer, explore
 from ._native import Policy, __version__
 from .algorithm import check_controller, check_scheduler, register_controller, register_scheduler
-from .errors import ConfigError, PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
+from .errors import (
+    ActionError,
+    ConfigError,
+    PolicyError,
+    ResultsError,
+    RopewalkError,
+    RunError,
+    RunInterrupted,
+    ScenarioError,
+)
 from .results import Estimate, Results, colours, open
 from .scenario import Scenario
 from .tables import Table
 from .trace import Trace
 
 __all__ = [
+    "ActionError",
     "ConfigError",
     "Estimate",
     "Explorer",

@@ -12,7 +12,7 @@ __version__: str
 # learning.rs
 
 MEASURES: list[str]
-FEATURES: list[str]
+FEATURES: list[tuple[str, str, list[float], str]]
 
 class Environments:
     """Learning environments of one configuration. Each array has one row per environment."""
@@ -30,7 +30,9 @@ class Environments:
     @property
     def action_limit(self) -> float: ...
     @property
-    def observation_low(self) -> list[float]: ...
+    def observation_range(self) -> list[list[float]]: ...
+    @property
+    def meaning(self) -> tuple[str, int, str, str, int] | None: ...
     @property
     def packet_hops(self) -> int: ...
 

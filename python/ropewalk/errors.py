@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .results import Results
 
-__all__ = ["ConfigError", "PolicyError", "ResultsError", "RopewalkError", "RunError", "RunInterrupted", "ScenarioError"]
+__all__ = [
+    "ActionError",
+    "ConfigError",
+    "PolicyError",
+    "ResultsError",
+    "RopewalkError",
+    "RunError",
+    "RunInterrupted",
+    "ScenarioError",
+]
 
 
 class RopewalkError(Exception):
     """An error of Ropewalk."""
+
+
+class ActionError(RopewalkError, ValueError):
+    """An action that an environment does not take: of another shape, not of numbers, NaN or infinite."""
 
 
 class ConfigError(RopewalkError, ValueError):

@@ -1,5 +1,6 @@
 //! Errors as exceptions. The classes are Python's (`ropewalk/errors.py`), so that they have attributes and can be pickled.
 
+use ::learning::ActionError;
 use pyo3::prelude::*;
 
 /// The exception `name` of `ropewalk.errors`, made from `arguments`.
@@ -17,6 +18,15 @@ pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
 /// `ConfigError` with this message.
 pub(crate) fn environment(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "ConfigError", (message,))
+}
+
+/// `ActionError` for an action that is not finite, of so many worlds and learners in each.
+pub(crate) fn action(py: Python<'_>, fault: &ActionError, worlds: usize, learners: usize) -> PyErr {
+    let ActionError { world, learner, path, step, value } = fault;
+    let world = if worlds > 1 { format!("world {world}, ") } else { String::new() };
+    let flow = if learners > 1 { format!("flow_{learner}, ") } else { String::new() };
+    let message = format!("{world}{flow}path {path}, step {step}: the action is {value}; it has to be a finite number");
+    exception(py, "ActionError", (message,))
 }
 
 /// `PolicyError` with this message.

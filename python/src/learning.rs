@@ -1,15 +1,22 @@
 //! Learning environments: many worlds, stepped without the GIL, that write into NumPy's arrays.
 
 use crate::error;
-use ::learning::{Batch, Config, Environment, MEASURES, Outputs};
+use ::learning::{Batch, Config, Environment, Kind, MEASURES, Outputs, Saved};
+use ::policy::{Feature, Settings};
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use std::sync::{Mutex, PoisonError};
 
 /// Environments of one configuration. Each array has one row per environment.
 #[pyclass(module = "ropewalk._native")]
 pub(crate) struct Environments(Mutex<Batch>); // a pyclass is Sync; nothing ever waits for the lock
+
+/// A saved episode as a tuple.
+type Episode = (String, u64, u64, bool, Vec<f32>);
+/// Class, arguments and state, as pickle wants them.
+type Reduced<'py> = (Bound<'py, PyType>, (String, usize, usize), Vec<Episode>);
 
 fn parse(py: Python<'_>, config: &str) -> PyResult<Config> {
     Config::parse(config).map_err(|fault| error::environment(py, &fault.to_string()))
@@ -84,8 +91,27 @@ impl Environments {
         check("rewards", rewards.len(), learners)?;
         check("truncated", truncated.len(), batch.len())?;
         let mut out = Outputs { observations, rewards, truncated, measures };
+        batch.check(actions).map_err(|fault| error::action(py, &fault, batch.len(), batch.config().learners))?;
         py.detach(|| batch.step(actions, &mut out));
         Ok(())
+    }
+
+    /// For pickle and copies: the configuration, the number of environments and threads, and the episodes.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let mut environments = slf.borrow_mut();
+        let batch = environments.batch();
+        let saved = batch.save().into_iter();
+        let saved = saved.map(|it| (it.config, it.seed, it.episode, it.is_over, it.actions)).collect();
+        let arguments = (batch.config().text.to_string(), batch.len(), batch.threads());
+        Ok((slf.get_type(), arguments, saved))
+    }
+
+    /// Repeats the episodes of `__reduce__` up to where they were.
+    fn __setstate__(&mut self, py: Python<'_>, episodes: Vec<Episode>) -> PyResult<()> {
+        let saved = |(config, seed, episode, is_over, actions)| Saved { config, seed, episode, is_over, actions };
+        let saved: Vec<Saved> = episodes.into_iter().map(saved).collect();
+        let batch = self.batch();
+        py.detach(|| batch.restore(&saved)).map_err(|fault| error::environment(py, &fault.to_string()))
     }
 
     /// Number of learning flows of an environment.
@@ -106,10 +132,19 @@ impl Environments {
         self.batch().config().action_limit()
     }
 
-    /// The minimum of each number in a learner's observation.
+    /// The minimum and the maximum of each number in a learner's observation.
     #[getter]
-    fn observation_low(&mut self) -> Vec<f32> {
-        self.batch().config().observation_low()
+    fn observation_range(&mut self) -> Vec<[f32; 2]> {
+        self.batch().config().observation_range()
+    }
+
+    /// What a policy of these environments observes and decides, for its file; None for weights, which no file decides.
+    #[getter]
+    fn meaning(&mut self) -> Option<(String, usize, String, String, usize)> {
+        let config = self.batch().config();
+        let Settings { observation, action, interval, paths } = &config.settings;
+        (config.kind != Kind::Weights)
+            .then(|| (observation.to_string(), observation.history(), action.to_string(), interval.to_string(), *paths))
     }
 
     /// Whether a learner of an environment has to decide.
@@ -133,6 +168,7 @@ impl Environments {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MEASURES", MEASURES.to_vec())?;
-    module.add("FEATURES", ::policy::feature_names().collect::<Vec<_>>())?;
+    let features = Feature::all().map(|it| (it.name(), it.unit(), it.range(), it.description()));
+    module.add("FEATURES", features.collect::<Vec<_>>())?;
     module.add_class::<Environments>()
 }

@@ -39,10 +39,53 @@ pub enum Action {
     },
 }
 
+/// An action, for lists.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionEntry {
+    /// Name.
+    pub name: &'static str,
+    /// Names of the parameters, and their defaults.
+    pub parameters: &'static [(&'static str, f64)],
+    /// The values of `a` that are used; others are limited to them.
+    pub range: &'static str,
+    /// What an action `a` does.
+    pub effect: &'static str,
+    /// Paper or code.
+    pub source: &'static str,
+}
+
 impl Action {
-    /// The actions: name, and parameters with their defaults.
-    pub const NAMES: [(&'static str, &'static [f64]); 4] =
-        [("rate_change", &[0.025]), ("rate", &[0.1, 1000.0]), ("window_change", &[1.0]), ("cubic_steering", &[2.0])];
+    /// The actions.
+    pub const ENTRIES: [ActionEntry; 4] = [
+        ActionEntry {
+            name: "rate_change",
+            parameters: &[("delta", 0.025)],
+            range: "-1/delta to 1/delta",
+            effect: "pacing rate x (1 + delta a), or pacing rate / (1 - delta a) for negative a",
+            source: "Aurora, constants of the authors' code",
+        },
+        ActionEntry {
+            name: "rate",
+            parameters: &[("min", 0.1), ("max", 1000.0)],
+            range: "-1 to 1",
+            effect: "pacing rate min (max / min)^((a + 1) / 2) Mbit/s",
+            source: "own",
+        },
+        ActionEntry {
+            name: "window_change",
+            parameters: &[("e", 1.0)],
+            range: "-1 to 1",
+            effect: "congestion window x 2^(e a)",
+            source: "Sage: the action is the ratio of two windows",
+        },
+        ActionEntry {
+            name: "cubic_steering",
+            parameters: &[("e", 2.0)],
+            range: "-1 to 1",
+            effect: "CUBIC runs; its window x 2^(e a)",
+            source: "Orca, with an interval of 20ms",
+        },
+    ];
 
     /// Reads `name` or `name(parameter, ...)`.
     ///
@@ -54,12 +97,12 @@ impl Action {
             Some((name, rest)) => (name.trim(), rest.strip_suffix(')').ok_or_else(error)?),
             None => (text.trim(), ""),
         };
-        let (_, defaults) = Self::NAMES.iter().find(|(known, _)| *known == name).ok_or_else(error)?;
+        let entry = Self::ENTRIES.iter().find(|known| known.name == name).ok_or_else(error)?;
         let given: Vec<f64> = match given.trim() {
-            "" => defaults.to_vec(),
+            "" => entry.parameters.iter().map(|(_, default)| *default).collect(),
             given => given.split(',').map(|it| it.trim().parse()).collect::<Result<_, _>>().map_err(|_| error())?,
         };
-        let is_good = given.len() == defaults.len() && given.iter().all(|it| it.is_finite() && *it > 0.0);
+        let is_good = given.len() == entry.parameters.len() && given.iter().all(|it| it.is_finite() && *it > 0.0);
         match (name, &given[..]) {
             _ if !is_good => Err(error()),
             ("rate_change", [delta]) if *delta <= 1.0 => Ok(Self::RateChange { delta: *delta }),

@@ -15,18 +15,9 @@ use crate::action::{Action, Actuator};
 use crate::feature::Windows;
 use crate::monitor::{Monitor, Summary};
 use crate::observation::Observation;
-use crate::{Policy, PolicyError};
+use crate::{Interval, Policy, PolicyError};
 use control::{Context, Controller, Decision, PathEvent};
 use units::{Instant, PathId, Span};
-
-/// The length of monitor intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interval {
-    /// A fixed length, at least 1 ms.
-    Fixed(Span),
-    /// The smoothed RTT at the interval's start.
-    RoundTrip,
-}
 
 /// Length of an RTT interval before the first RTT sample.
 const UNKNOWN_RTT: Span = Span::from_millis(10);

@@ -39,8 +39,8 @@ pub enum Statistic {
     Max,
 }
 
-/// Name, description with unit, minimum, function.
-type Row = (&'static str, &'static str, f32, fn(&Summary) -> f64);
+/// Name, unit (empty for a ratio), range, description, function.
+type Row = (&'static str, &'static str, [f32; 2], &'static str, fn(&Summary) -> f64);
 
 fn ratio(dividend: f64, divisor: f64, otherwise: f64) -> f64 {
     if divisor > 0.0 { dividend / divisor } else { otherwise }
@@ -48,83 +48,91 @@ fn ratio(dividend: f64, divisor: f64, otherwise: f64) -> f64 {
 
 /// The rate that is 1 in Sage's units, Mbit/s.
 const SAGE_RATE: f64 = 100.0;
-const ANY: f32 = f32::NEG_INFINITY;
+const ANY: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
+const POSITIVE: [f32; 2] = [0.0, f32::INFINITY];
 
 /// Features of an interval. The second block is Aurora's, the third Orca's, the fourth Sage's.
 const TABLE: &[Row] = &[
-    ("elapsed_ms", "length of the interval, ms", 0.0, |s| s.elapsed * 1e3),
-    ("throughput_mbps", "payload delivered, Mbit/s", 0.0, |s| s.throughput),
-    ("send_rate_mbps", "payload sent, Mbit/s", 0.0, |s| s.send_rate),
-    ("lost_mbps", "payload marked lost, Mbit/s", 0.0, |s| s.lost_rate),
-    ("delivery_rate_mbps", "latest delivery-rate sample, Mbit/s", 0.0, |s| s.delivery_rate),
-    ("max_throughput_mbps", "maximum throughput of an interval so far, Mbit/s", 0.0, |s| s.max_throughput),
-    ("pacing_rate_mbps", "pacing rate, or cwnd / SRTT, Mbit/s", 0.0, |s| s.pacing_rate),
-    ("acked_packets", "packets delivered", 0.0, |s| s.acked),
-    ("lost_packets", "packets marked lost", 0.0, |s| s.lost),
-    ("loss_ratio", "lost / (lost + delivered)", 0.0, |s| ratio(s.lost, s.lost + s.acked, 0.0)),
-    ("marked_ratio", "CE-marked / delivered", 0.0, |s| ratio(s.marked, s.acked, 0.0)),
-    ("rtt_ms", "mean RTT, ms", 0.0, |s| s.rtt * 1e3),
-    ("srtt_ms", "smoothed RTT, ms", 0.0, |s| s.srtt * 1e3),
-    ("rttvar_ms", "variation of the RTT (RFC 6298), ms", 0.0, |s| s.rttvar * 1e3),
-    ("min_rtt_ms", "minimum RTT, ms", 0.0, |s| s.min_rtt * 1e3),
-    ("queue_delay_ms", "mean RTT above the minimum RTT, ms", 0.0, |s| (s.rtt - s.min_rtt).max(0.0) * 1e3),
-    ("cwnd_packets", "congestion window, packets", 0.0, |s| s.cwnd),
-    ("unacked_packets", "sent and not cumulatively acknowledged, packets", 0.0, |s| s.unacked),
-    ("last_action", "the action in force during the interval", ANY, |s| s.action),
-    ("latency_gradient", "slope of the RTT over time, s/s (Aurora)", ANY, |s| s.latency_gradient),
-    ("latency_ratio", "mean RTT / minimum mean RTT of an interval so far (Aurora)", 0.0, |s| {
+    ("elapsed_ms", "ms", POSITIVE, "length of the interval", |s| s.elapsed * 1e3),
+    ("throughput_mbps", "Mbit/s", POSITIVE, "payload delivered", |s| s.throughput),
+    ("send_rate_mbps", "Mbit/s", POSITIVE, "payload sent", |s| s.send_rate),
+    ("lost_mbps", "Mbit/s", POSITIVE, "payload marked lost", |s| s.lost_rate),
+    ("delivery_rate_mbps", "Mbit/s", POSITIVE, "latest delivery-rate sample", |s| s.delivery_rate),
+    ("max_throughput_mbps", "Mbit/s", POSITIVE, "maximum throughput of an interval so far", |s| s.max_throughput),
+    ("pacing_rate_mbps", "Mbit/s", POSITIVE, "pacing rate, or cwnd / SRTT without pacing", |s| s.pacing_rate),
+    ("acked_packets", "packets", POSITIVE, "packets delivered", |s| s.acked),
+    ("lost_packets", "packets", POSITIVE, "packets marked lost", |s| s.lost),
+    ("loss_ratio", "", [0.0, 1.0], "lost / (lost + delivered)", |s| ratio(s.lost, s.lost + s.acked, 0.0)),
+    ("marked_ratio", "", POSITIVE, "CE-marked / delivered", |s| ratio(s.marked, s.acked, 0.0)),
+    ("rtt_ms", "ms", POSITIVE, "mean RTT; 0 before the first sample", |s| s.rtt * 1e3),
+    ("srtt_ms", "ms", POSITIVE, "smoothed RTT", |s| s.srtt * 1e3),
+    ("rttvar_ms", "ms", POSITIVE, "variation of the RTT (RFC 6298)", |s| s.rttvar * 1e3),
+    ("min_rtt_ms", "ms", POSITIVE, "minimum RTT", |s| s.min_rtt * 1e3),
+    ("queue_delay_ms", "ms", POSITIVE, "mean RTT above the minimum RTT", |s| (s.rtt - s.min_rtt).max(0.0) * 1e3),
+    ("cwnd_packets", "packets", POSITIVE, "congestion window", |s| s.cwnd),
+    ("unacked_packets", "packets", POSITIVE, "sent and not cumulatively acknowledged", |s| s.unacked),
+    ("last_action", "", ANY, "the action in force during the interval", |s| s.action),
+    ("latency_gradient", "s/s", ANY, "slope of the RTT over time (Aurora)", |s| s.latency_gradient),
+    ("latency_ratio", "", POSITIVE, "mean RTT / minimum mean RTT of an interval so far (Aurora)", |s| {
         ratio(s.rtt, s.min_interval_rtt, 1.0)
     }),
-    ("send_ratio", "sent / delivered (Aurora); 1 if nothing was delivered", 0.0, |s| ratio(s.sent, s.acked, 1.0)),
-    ("thr_ratio", "throughput / maximum so far (Orca)", 0.0, |s| ratio(s.throughput, s.max_throughput, 0.0)),
-    ("pacing_ratio", "pacing rate / maximum throughput, at most 10 (Orca)", 0.0, |s| {
+    ("send_ratio", "", POSITIVE, "sent / delivered (Aurora); 1 if nothing was delivered", |s| {
+        ratio(s.sent, s.acked, 1.0)
+    }),
+    ("thr_ratio", "", POSITIVE, "throughput / maximum so far (Orca)", |s| ratio(s.throughput, s.max_throughput, 0.0)),
+    ("pacing_ratio", "", [0.0, 10.0], "pacing rate / maximum throughput, at most 10 (Orca)", |s| {
         ratio(s.pacing_rate, s.max_throughput, 0.0).min(10.0)
     }),
-    ("loss_rate_ratio", "5 x lost rate / maximum throughput (Orca)", 0.0, |s| {
+    ("loss_rate_ratio", "", POSITIVE, "5 x lost rate / maximum throughput (Orca)", |s| {
         ratio(5.0 * s.lost_rate, s.max_throughput, 0.0)
     }),
-    ("acked_ratio", "delivered packets / cwnd (Orca)", 0.0, |s| ratio(s.acked, s.cwnd, 0.0)),
-    ("elapsed_s", "length of the interval, s (Orca)", 0.0, |s| s.elapsed),
-    ("min_rtt_ratio", "minimum RTT / smoothed RTT (Orca)", 0.0, |s| ratio(s.min_rtt, s.srtt, 0.0)),
-    ("delay_metric", "1.25 x minimum RTT / smoothed RTT, at most 1 (Orca)", 0.0, |s| {
+    ("acked_ratio", "", POSITIVE, "delivered packets / cwnd (Orca)", |s| ratio(s.acked, s.cwnd, 0.0)),
+    ("elapsed_s", "s", POSITIVE, "length of the interval (Orca)", |s| s.elapsed),
+    ("min_rtt_ratio", "", POSITIVE, "minimum RTT / smoothed RTT (Orca)", |s| ratio(s.min_rtt, s.srtt, 0.0)),
+    ("delay_metric", "", [0.0, 1.0], "1.25 x minimum RTT / smoothed RTT, at most 1 (Orca)", |s| {
         ratio(1.25 * s.min_rtt, s.srtt, 1.0).min(1.0)
     }),
-    ("srtt", "smoothed RTT, 100 ms (Sage)", 0.0, |s| s.srtt * 10.0),
-    ("rttvar", "variation of the RTT, ms (Sage)", 0.0, |s| s.rttvar * 1e3),
-    ("thr", "delivery rate, 100 Mbit/s (Sage)", 0.0, |s| s.delivery_rate / SAGE_RATE),
-    ("ca_state", "congestion state, 0 Open to 4 Loss (Sage)", 0.0, |s| s.ca_state),
-    ("time_delta", "length of the interval / minimum RTT (Sage)", 0.0, |s| ratio(s.elapsed, s.min_rtt, 0.0)),
-    ("rtt_rate", "minimum RTT / smoothed RTT (Sage)", 0.0, |s| ratio(s.min_rtt, s.srtt, 0.0)),
-    ("loss_db", "lost rate, 100 Mbit/s (Sage)", 0.0, |s| s.lost_rate / SAGE_RATE),
-    ("acked_rate", "throughput / maximum send rate (Sage)", 0.0, |s| ratio(s.throughput, s.max_send_rate, 0.0)),
-    ("dr_ratio", "throughput / that of the previous interval (Sage)", 0.0, |s| {
+    ("srtt", "100 ms", POSITIVE, "smoothed RTT (Sage)", |s| s.srtt * 10.0),
+    ("rttvar", "ms", POSITIVE, "variation of the RTT (Sage)", |s| s.rttvar * 1e3),
+    ("thr", "100 Mbit/s", POSITIVE, "delivery rate (Sage)", |s| s.delivery_rate / SAGE_RATE),
+    ("ca_state", "", [0.0, 4.0], "congestion state, 0 Open to 4 Loss (Sage)", |s| s.ca_state),
+    ("time_delta", "", POSITIVE, "length of the interval / minimum RTT (Sage)", |s| ratio(s.elapsed, s.min_rtt, 0.0)),
+    ("rtt_rate", "", POSITIVE, "minimum RTT / smoothed RTT (Sage)", |s| ratio(s.min_rtt, s.srtt, 0.0)),
+    ("loss_db", "100 Mbit/s", POSITIVE, "lost rate (Sage)", |s| s.lost_rate / SAGE_RATE),
+    ("acked_rate", "", POSITIVE, "throughput / maximum send rate (Sage)", |s| {
+        ratio(s.throughput, s.max_send_rate, 0.0)
+    }),
+    ("dr_ratio", "", POSITIVE, "throughput / that of the previous interval (Sage)", |s| {
         ratio(s.throughput, s.prior_throughput, s.throughput)
     }),
-    ("bdp_cwnd", "maximum throughput x minimum RTT / cwnd (Sage)", 0.0, |s| {
+    ("bdp_cwnd", "", POSITIVE, "maximum throughput x minimum RTT / cwnd (Sage)", |s| {
         // cwnd / SRTT as a rate is `pacing_rate` only without pacing; the packet size follows from throughput / acked.
         let mbit = ratio(s.throughput * s.elapsed, s.acked, 0.0) * s.cwnd;
         ratio(s.max_throughput * s.min_rtt, mbit, 0.0)
     }),
-    ("dr", "throughput, 100 Mbit/s (Sage)", 0.0, |s| s.throughput / SAGE_RATE),
-    ("cwnd_unacked_rate", "unacknowledged packets / cwnd (Sage)", 0.0, |s| ratio(s.unacked, s.cwnd, 0.0)),
-    ("dr_max_ratio", "maximum throughput / that of the previous interval (Sage)", 0.0, |s| {
+    ("dr", "100 Mbit/s", POSITIVE, "throughput (Sage)", |s| s.throughput / SAGE_RATE),
+    ("cwnd_unacked_rate", "", POSITIVE, "unacknowledged packets / cwnd (Sage)", |s| ratio(s.unacked, s.cwnd, 0.0)),
+    ("dr_max_ratio", "", POSITIVE, "maximum throughput / that of the previous interval (Sage)", |s| {
         ratio(s.max_throughput, s.prior_max_throughput, s.max_throughput)
     }),
-    ("dr_max", "maximum throughput, 100 Mbit/s (Sage)", 0.0, |s| s.max_throughput / SAGE_RATE),
-    ("pre_act", "the action in force during the interval (Sage)", ANY, |s| s.action),
+    ("dr_max", "100 Mbit/s", POSITIVE, "maximum throughput (Sage)", |s| s.max_throughput / SAGE_RATE),
+    ("pre_act", "", ANY, "the action in force during the interval (Sage)", |s| s.action),
 ];
 
-const SIGNALS: [(&str, WindowedSignal); 6] = [
-    ("rtt", WindowedSignal::Rtt),
-    ("thr", WindowedSignal::Throughput),
-    ("rtt_rate", WindowedSignal::RttRate),
-    ("rtt_var", WindowedSignal::RttVar),
-    ("inflight", WindowedSignal::Inflight),
-    ("lost", WindowedSignal::Lost),
+/// Name, unit, description.
+const SIGNALS: [(&str, &str, &str, WindowedSignal); 6] = [
+    ("rtt", "100 ms", "smoothed RTT", WindowedSignal::Rtt),
+    ("thr", "100 Mbit/s", "delivery rate", WindowedSignal::Throughput),
+    ("rtt_rate", "", "minimum RTT / smoothed RTT", WindowedSignal::RttRate),
+    ("rtt_var", "ms", "variation of the RTT", WindowedSignal::RttVar),
+    ("inflight", "1000 packets", "packets not yet acknowledged", WindowedSignal::Inflight),
+    ("lost", "100 packets", "packets marked lost", WindowedSignal::Lost),
 ];
 /// Sage's windows: name and number of intervals.
 const WINDOWS: [(&str, u16); 3] = [("s", 10), ("m", 200), ("l", 1000)];
-const STATISTICS: [(&str, Statistic); 3] = [("avg", Statistic::Avg), ("min", Statistic::Min), ("max", Statistic::Max)];
+/// Name, description.
+const STATISTICS: [(&str, &str, Statistic); 3] =
+    [("avg", "mean", Statistic::Avg), ("min", "minimum", Statistic::Min), ("max", "maximum", Statistic::Max)];
 
 /// Number of intervals in the longest window.
 pub(crate) const LONGEST_WINDOW: usize = 1000;
@@ -141,10 +149,15 @@ impl Feature {
 
     /// Sage's window statistics in its order: signal, window, statistic.
     pub(crate) fn windowed() -> impl Iterator<Item = Self> {
-        SIGNALS.into_iter().flat_map(|(_, signal)| {
-            let window = move |(_, length)| STATISTICS.map(|(_, statistic)| Self::Windowed(signal, length, statistic));
+        SIGNALS.into_iter().flat_map(|(.., signal)| {
+            let window = move |(_, length)| STATISTICS.map(|(.., statistic)| Self::Windowed(signal, length, statistic));
             WINDOWS.into_iter().flat_map(window)
         })
+    }
+
+    /// All features, in the order of the reference.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..TABLE.len()).map(Self::OfInterval).chain(Self::windowed())
     }
 
     /// The feature's name.
@@ -153,44 +166,59 @@ impl Feature {
         match self {
             Self::OfInterval(index) => TABLE[index].0.to_owned(),
             Self::Windowed(signal, length, statistic) => {
-                let signal = SIGNALS.iter().find(|(_, other)| *other == signal).map_or("", |(name, _)| name);
                 let window = WINDOWS.iter().find(|(_, other)| *other == length).map_or("", |(name, _)| name);
-                let statistic = STATISTICS.iter().find(|(_, other)| *other == statistic).map_or("", |(name, _)| name);
-                format!("{signal}_{window}_{statistic}")
+                format!("{}_{window}_{}", signal_row(signal).0, statistic_row(statistic).0)
             }
         }
     }
 
-    /// The feature's description, with its unit.
+    /// The feature's unit; empty for a ratio, a state or an action.
     #[must_use]
-    pub fn description(self) -> String {
+    pub fn unit(self) -> &'static str {
         match self {
-            Self::OfInterval(index) => TABLE[index].1.to_owned(),
-            Self::Windowed(_, length, _) => format!("over the last {length} intervals (Sage)"),
+            Self::OfInterval(index) => TABLE[index].1,
+            Self::Windowed(signal, ..) => signal_row(signal).1,
         }
     }
 
-    /// The smallest value that the feature can have.
+    /// The feature's description.
     #[must_use]
-    pub fn low(self) -> f32 {
+    pub fn description(self) -> String {
+        match self {
+            Self::OfInterval(index) => TABLE[index].3.to_owned(),
+            Self::Windowed(signal, length, statistic) => {
+                let (signal, statistic) = (signal_row(signal).2, statistic_row(statistic).1);
+                format!("{signal}, {statistic} over the last {length} intervals (Sage)")
+            }
+        }
+    }
+
+    /// The smallest and the largest value that the feature can have.
+    #[must_use]
+    pub fn range(self) -> [f32; 2] {
         match self {
             Self::OfInterval(index) => TABLE[index].2,
-            Self::Windowed(..) => 0.0,
+            Self::Windowed(..) => POSITIVE,
         }
     }
 
     /// The feature's value over an interval; 0 for a statistic of a window.
     pub(crate) fn of_interval(self, summary: &Summary) -> f64 {
         match self {
-            Self::OfInterval(index) => TABLE[index].3(summary),
+            Self::OfInterval(index) => TABLE[index].4(summary),
             Self::Windowed(..) => 0.0,
         }
     }
 }
 
-/// The names of all features.
-pub fn feature_names() -> impl Iterator<Item = String> {
-    (0..TABLE.len()).map(Feature::OfInterval).chain(Feature::windowed()).map(Feature::name)
+fn signal_row(signal: WindowedSignal) -> (&'static str, &'static str, &'static str) {
+    let row = SIGNALS.iter().find(|(.., other)| *other == signal);
+    row.map_or_else(Default::default, |(name, unit, description, _)| (*name, *unit, *description))
+}
+
+fn statistic_row(statistic: Statistic) -> (&'static str, &'static str) {
+    let row = STATISTICS.iter().find(|(.., other)| *other == statistic);
+    row.map_or_else(Default::default, |(name, description, _)| (*name, *description))
 }
 
 /// The recent values of the windowed signals of a path.

@@ -3,7 +3,6 @@
 use crate::onnx::{Evaluator, Model, ModelError};
 use crate::{Action, Interval, Observation, Policy, PolicyError, Settings};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use units::Span;
 
 /// The supported version of the metadata.
 const VERSION: &str = "1";
@@ -110,27 +109,10 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
     Ok(Settings {
         observation,
         action,
-        interval: interval(text("ropewalk.interval")?)?,
+        interval: Interval::parse(text("ropewalk.interval")?)
+            .map_err(|error| ModelError::Metadata("ropewalk.interval", error))?,
         paths: count("ropewalk.paths", MAX_PATHS)?,
     })
-}
-
-/// Parses `rtt`, `10ms` or `500us`.
-fn interval(text: &str) -> Result<Interval, ModelError> {
-    let number = |unit: &str| text.strip_suffix(unit).and_then(|number| number.trim().parse::<u32>().ok());
-    let time = match (number("ms"), number("us")) {
-        (Some(ms), _) => Some(Span::from_millis(u64::from(ms))),
-        (_, Some(us)) => Some(Span::from_micros(u64::from(us))),
-        _ => None,
-    };
-    match time {
-        _ if text == "rtt" => Ok(Interval::RoundTrip),
-        Some(time) if time >= Span::from_millis(1) => Ok(Interval::Fixed(time)),
-        _ => {
-            let message = format!("`{text}` is neither `rtt` nor a time such as `10ms`, at least 1ms");
-            Err(ModelError::Metadata("ropewalk.interval", message))
-        }
-    }
 }
 
 /// A policy that answers by a model.

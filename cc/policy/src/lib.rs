@@ -1,7 +1,8 @@
 //! Learned congestion control: a policy observes the measurements of a monitor interval and answers with an action.
 //!
 //! - `monitor`: the measurements of a path over one interval; `feature`: the features that a policy observes, by name;
-//!   `observation`: presets of features, and their history; `action`: the effect of the answer; `reward`: the reward
+//!   `observation`: presets of features, and their history; `interval`: when it is asked; `action`: the effect of the
+//!   answer; `reward`: the reward
 //!   that training maximises.
 //! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. It asks a [`Policy`], or a
 //!   learning environment decides from outside; both give the same decisions, bit for bit.
@@ -13,6 +14,7 @@ mod controller;
 mod entry;
 mod feature;
 mod file;
+mod interval;
 mod monitor;
 mod observation;
 pub mod onnx;
@@ -21,11 +23,12 @@ mod reward;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, ActionError};
-pub use controller::{Interval, PolicyController, Settings};
+pub use action::{Action, ActionEntry, ActionError};
+pub use controller::{PolicyController, Settings};
 pub use entry::register;
-pub use feature::{Feature, Statistic, WindowedSignal, feature_names};
+pub use feature::{Feature, Statistic, WindowedSignal};
 pub use file::PolicyFile;
+pub use interval::Interval;
 pub use monitor::Summary;
 pub use observation::{Observation, ObservationError};
 pub use per_path::PerPath;

@@ -139,7 +139,7 @@ impl fmt::Display for ObservationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownFeature(name) => {
-                let names: Vec<String> = crate::feature_names().collect();
+                let names: Vec<String> = Feature::all().map(Feature::name).collect();
                 write!(
                     f,
                     "`{name}` is neither a feature nor a preset (aurora, orca, sage); features are {}",

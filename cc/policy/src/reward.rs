@@ -54,7 +54,7 @@ impl Reward {
     /// A weighted sum of features of an interval, by name.
     ///
     /// # Errors
-    /// A name that is not a feature of an interval.
+    /// A name that is not a feature of an interval, or a weight that is not finite.
     pub fn terms<'a>(terms: impl IntoIterator<Item = (&'a str, f64)>) -> Result<Self, RewardError> {
         let term = |(name, weight): (&str, f64)| match Feature::find(name) {
             Some(feature @ Feature::OfInterval(_)) if weight.is_finite() => Ok((weight, feature)),
@@ -105,7 +105,7 @@ pub struct RewardError(String);
 
 impl fmt::Display for RewardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = crate::feature_names().collect();
+        let names: Vec<String> = Feature::all().map(Feature::name).collect();
         write!(
             f,
             "`{}` is neither a reward (aurora, orca, sage, sage_friendliness) nor a feature with a finite weight; features \

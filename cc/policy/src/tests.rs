@@ -222,7 +222,7 @@ fn sages_windows_keep_the_last_ten_two_hundred_and_thousand() {
 fn names_round_trip_and_wrong_ones_are_refused_with_what_there_is() {
     assert_eq!(Observation::parse("sage", None).expect("known").len(), 69);
     assert_eq!(Observation::parse("aurora", None).expect("known").len(), 30);
-    for name in crate::feature_names() {
+    for name in Feature::all().map(Feature::name) {
         assert_eq!(Feature::find(&name).expect("known").name(), name);
     }
     for text in ["aurora", "orca", "sage", "rtt_ms,loss_ratio"] {

@@ -7,11 +7,25 @@ Importing this package registers `Ropewalk/SinglePath-v0` and `Ropewalk/Multipat
 from __future__ import annotations
 
 import importlib.util
+from typing import TYPE_CHECKING
 
 from .export import export_onnx, metadata
-from .worlds import PathRanges, Rivals, feature_names, narrow
+from .worlds import Feature, Keys, PathRanges, Rivals, features, narrow
 
-__all__ = ["PathRanges", "Rivals", "export_onnx", "feature_names", "metadata", "narrow", "parallel_env"]
+if TYPE_CHECKING:
+    from .parallel import parallel_env
+
+__all__ = [
+    "Feature",
+    "Keys",
+    "PathRanges",
+    "Rivals",
+    "export_onnx",
+    "features",
+    "metadata",
+    "narrow",
+    "parallel_env",
+]
 
 
 def _register() -> None:
@@ -28,6 +42,10 @@ def _register() -> None:
 
 if importlib.util.find_spec("gymnasium") is not None:
     _register()
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

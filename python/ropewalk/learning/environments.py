@@ -2,133 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from .._native import MEASURES, Environments
-from .worlds import MULTIPATH, SINGLE_PATH, PathRanges, Rivals, config, with_options
+from ..errors import ConfigError
+from ._boundary import RENDER_MODES, actions_of, check_names, options_of, render_mode_of, seed_of, suggestion
+from ._picture import Picture
+from .worlds import MULTIPATH, SINGLE_PATH, Keys, PathRanges, config
 
-__all__ = ["MultipathEnv", "SinglePathEnv", "keys_of", "spaces_of"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["MultipathEnv", "SinglePathEnv", "check_decides", "info_of", "meaning_of", "spaces_of"]
 
 Array = NDArray[np.float32]
+Multipath = Literal["subflows", "weights"]
 
 
-def keys_of(
-    kind: str,
-    paths: Sequence[PathRanges],
-    *,
-    rivals: Rivals | None = None,
-    duration_s: float = 10.0,
-    observation: str | Sequence[str] = "aurora",
-    history: int | None = None,
-    action: str | None = None,
-    interval: str = "10ms",
-    reward: str | Mapping[str, float] = "aurora",
-) -> dict[str, Any]:
-    """The keys of a configuration.
-
-    paths, rivals: the ranges from which worlds are drawn.
-    duration_s: length of an episode, seconds.
-    observation: a preset (`aurora`, `orca`, `sage`) or names of features; history: number of past intervals in it.
-    action: `rate_change(delta)`, `rate(min, max)`, `window_change(exponent)` or `cubic_steering(exponent)`.
-    interval: time between decisions, `10ms` or `rtt`.
-    reward: a preset (`aurora`, `orca`, `sage`, `sage_friendliness`) or weights of features.
-    """
-    return {
-        "kind": kind,
-        "paths": list(paths),
-        "rivals": rivals,
-        "duration_s": duration_s,
-        "observation": observation if isinstance(observation, str) else ",".join(observation),
-        "history": history,
-        "action": action,
-        "interval": interval,
-        "reward": reward,
-    }
+def check_decides(decides: str, known: Sequence[str]) -> None:
+    """Checks that an environment has this kind of decisions."""
+    if decides not in known:
+        raise ConfigError(f"decides: {decides!r} is not a kind of decisions; {suggestion(decides, known)}")
 
 
 def spaces_of(native: Environments) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """The spaces of a learner's observations and actions."""
-    low = np.array(native.observation_low, dtype=np.float32)
+    low, high = np.array(native.observation_range, dtype=np.float32).T
     limit = native.action_limit
-    return (
-        spaces.Box(low, np.full_like(low, np.inf), dtype=np.float32),
-        spaces.Box(-limit, limit, (native.action_size,), np.float32),
-    )
+    return spaces.Box(low, high, dtype=np.float32), spaces.Box(-limit, limit, (native.action_size,), np.float32)
+
+
+def meaning_of(native: Environments) -> dict[str, Any]:
+    """What a policy observes and decides, as `export_onnx(**meaning)` takes it."""
+    meaning = native.meaning
+    if meaning is None:
+        raise ConfigError("decides: weights have no files; only a policy of rates or windows is exported")
+    return dict(zip(("observation", "history", "action", "interval", "paths"), meaning, strict=True))
+
+
+def info_of(measures: NDArray[np.float64]) -> dict[str, float]:
+    """The measures of a learner by name, without those that have not been measured yet."""
+    return {name: value for name, value in zip(MEASURES, measures.tolist(), strict=True) if value == value}
 
 
 class _WorldEnv(gymnasium.Env[Array, Array]):
-    """One learning flow in a world that is drawn by the seed of each episode."""
+    """One learning flow in a world that is drawn by the seed of each episode.
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012 (gymnasium declares it so)
+    It can be copied and pickled: the copy repeats the episode under way, with its actions, up to the same step.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 10}  # noqa: RUF012 (gymnasium declares it so)
 
     def __init__(self, keys: dict[str, Any], render_mode: str | None) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"no render mode {render_mode!r}: use None or 'ansi'")
-        self.render_mode = render_mode
+        self.render_mode = render_mode_of(render_mode)
         self._keys = keys
-        self._native = Environments(config(**keys), 1, 1)
+        self._native = Environments(config(keys), 1, 1)
         self.observation_space, self.action_space = spaces_of(self._native)
         self._is_seeded = False
+        self._needs_reset: str | None = "the first step comes after a reset"
         self._rewards, self._truncated = np.zeros(1), np.zeros(1, dtype=bool)
         self._measures = np.zeros(len(MEASURES))
+        self._picture = Picture()
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What a policy trained here observes and decides: the arguments of `export_onnx` and `metadata`."""
+        return meaning_of(self._native)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begins the episode of a seed, or the next one; options `paths` and `rivals` change the worlds from now on."""
+        seed = seed_of(seed)
         super().reset(seed=seed)
-        keys = with_options(self._keys, options)
-        if keys is not None:
-            self._native.set_config(config(**keys))
+        keys = {**self._keys, **options_of(options)}
+        if options:
+            self._native.set_config(config(keys))
             self._keys = keys
         if seed is None and not self._is_seeded:
             seed = int(self.np_random.integers(2**63))
-        self._is_seeded = True
+        self._is_seeded, self._needs_reset = True, None
         observation = np.empty(self.observation_space.shape or (), dtype=np.float32)
         self._native.reset([seed], [True], observation, self._measures)
-        self._last = observation
-        return observation, self._info()
+        return self._seen(observation)
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """One interval. Raises `ActionError`, and `gymnasium.error.ResetNeeded` before a reset and after the end."""
+        if self._needs_reset is not None:
+            raise ResetNeeded(self._needs_reset)
+        actions = actions_of(action, self.action_space.shape or ())
         observation = self._last.copy()  # an episode's last step may leave it as it is
-        actions = np.ascontiguousarray(action, dtype=np.float32)
         self._native.step(actions, observation, self._rewards, self._truncated, self._measures)
-        self._last = observation
-        return observation, float(self._rewards[0]), False, bool(self._truncated[0]), self._info()
+        truncated = bool(self._truncated[0])
+        if truncated:
+            self._needs_reset = "the episode is over: call reset"
+        observation, info = self._seen(observation)
+        return observation, float(self._rewards[0]), False, truncated, info
 
-    def render(self) -> str | None:
-        """The last interval, a line of text, in mode `ansi`."""
+    def render(self) -> Any:
+        """`ansi`: the last interval, a line of text; `rgb_array`: the episode so far."""
+        if self.render_mode == "rgb_array":
+            return self._picture.draw()
         return self._native.describe(0) if self.render_mode == "ansi" else None
 
-    def _info(self) -> dict[str, Any]:
-        return dict(zip(MEASURES, self._measures.tolist(), strict=True))
+    def _seen(self, observation: Array) -> tuple[Array, dict[str, Any]]:
+        self._last = observation
+        if self.render_mode == "rgb_array":
+            self._picture.add(self._measures)
+        return observation, info_of(self._measures)
 
 
 class SinglePathEnv(_WorldEnv):
-    """`Ropewalk/SinglePath-v0`: the rate or the window of one TCP flow. Arguments: those of `keys_of`."""
+    """`Ropewalk/SinglePath-v0`: the rate or the window of one TCP flow over one path.
+
+    The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
+    """
 
     def __init__(
-        self, paths: Sequence[PathRanges] = SINGLE_PATH, *, render_mode: str | None = None, **keys: Any
+        self, paths: Sequence[PathRanges] = SINGLE_PATH, *, render_mode: str | None = None, **keys: Unpack[Keys]
     ) -> None:
-        super().__init__(keys_of("single", paths, **keys), render_mode)
+        check_names(keys)
+        super().__init__({"decides": "single", "paths": paths, **keys}, render_mode)
 
 
 class MultipathEnv(_WorldEnv):
     """`Ropewalk/Multipath-v0`: the rates or windows of an MPTCP flow's subflows, or their weights in the scheduler.
 
-    decides: `subflows`, or `weights`. The other arguments are those of `keys_of`.
+    decides: `subflows`, or `weights`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
     """
 
     def __init__(
         self,
         paths: Sequence[PathRanges] = MULTIPATH,
         *,
-        decides: str = "subflows",
+        decides: Multipath = "subflows",
         render_mode: str | None = None,
-        **keys: Any,
+        **keys: Unpack[Keys],
     ) -> None:
-        super().__init__(keys_of(decides, paths, **keys), render_mode)
+        check_names(keys)
+        check_decides(decides, ("subflows", "weights"))
+        super().__init__({"decides": decides, "paths": paths, **keys}, render_mode)

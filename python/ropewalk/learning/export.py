@@ -16,10 +16,14 @@ _OPERATOR_SET = 17
 _IR_VERSION = 8
 
 
-def metadata(*, observation: str, history: int, action: str, interval: str, paths: int = 1) -> dict[str, str]:
+def metadata(
+    *, observation: str | Sequence[str], history: int, action: str, interval: str, paths: int = 1
+) -> dict[str, str]:
     """The metadata of a policy's ONNX file for `onnx.helper.set_model_props`, for models exported by another tool.
 
-    observation: a preset (`aurora`, `orca`, `sage`) or names of features, separated by commas.
+    An environment has these arguments: `metadata(**env.unwrapped.meaning)`.
+
+    observation: a preset (`aurora`, `orca`, `sage`) or names of features, as a list or separated by commas.
     history: intervals in an observation.
     action: the quantity that the output changes, as the environment's `action`.
     interval: a time (`10ms`) or `rtt`.
@@ -29,7 +33,7 @@ def metadata(*, observation: str, history: int, action: str, interval: str, path
         raise ValueError(f"history {history} and paths {paths} have to be at least 1")
     return {
         "ropewalk.version": "1",
-        "ropewalk.observation": observation,
+        "ropewalk.observation": observation if isinstance(observation, str) else ",".join(observation),
         "ropewalk.history": str(history),
         "ropewalk.action": action,
         "ropewalk.interval": interval,
@@ -41,7 +45,7 @@ def export_onnx(
     path: str | PathLike[str],
     layers: Sequence[tuple[ArrayLike, ArrayLike]],
     *,
-    observation: str,
+    observation: str | Sequence[str],
     history: int,
     action: str,
     interval: str,

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
 from .._native import MEASURES, Environments
-from .environments import keys_of, spaces_of
-from .worlds import SINGLE_PATH, PathRanges, config, with_options
+from ..errors import ActionError
+from ._boundary import RENDER_MODES, actions_of, check_names, count_of, options_of, render_mode_of, seed_of
+from ._picture import Picture
+from .environments import check_decides, meaning_of, spaces_of
+from .worlds import SINGLE_PATH, Keys, PathRanges, config
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["WorldParallelEnv", "parallel_env"]
 
@@ -23,20 +30,22 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
     """Several learning flows next to classical ones.
 
     A step advances to the next instant at which an agent has to decide. The others keep their observations, their
-    rewards are 0, their next actions are ignored, and their infos say `"decides": False`.
+    rewards are 0, their next actions are ignored, and their infos say `"decides": False`. It can be copied and pickled:
+    the copy repeats the episode under way.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (gymnasium declares it so)
         "name": "ropewalk_v0",
-        "render_modes": ["ansi"],
+        "render_modes": RENDER_MODES,
         "render_fps": 10,
         "is_parallelizable": True,
     }
 
     def __init__(self, agents: int, keys: dict[str, Any], render_mode: str | None) -> None:
-        self.render_mode = render_mode
-        self._keys = {**keys, "learners": agents}
-        self._native = Environments(config(**self._keys), 1, 1)
+        self.render_mode = render_mode_of(render_mode)
+        agents = count_of("agents", agents)
+        self._keys = {**keys, "agents": agents}
+        self._native = Environments(config(self._keys), 1, 1)
         self.possible_agents = [f"flow_{index}" for index in range(agents)]
         self.agents: list[str] = []
         observation_space, action_space = spaces_of(self._native)
@@ -47,6 +56,12 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
         self._rewards, self._truncated = np.zeros(agents), np.zeros(1, dtype=bool)
         self._measures = np.zeros((agents, len(MEASURES)))
         self._is_seeded = False
+        self._picture = Picture()
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What a policy trained here observes and decides: the arguments of `export_onnx` and `metadata`."""
+        return meaning_of(self._native)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -58,26 +73,31 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
         """Begins the episode of a seed, or the next one; options `paths` and `rivals` change the worlds from now on."""
-        keys = with_options(self._keys, options)
-        if keys is not None:
-            self._native.set_config(config(**keys))
+        seed = seed_of(seed)
+        changes = options_of(options, "options")  # PettingZoo's checks pass an option of this name
+        changes.pop("options", None)
+        if changes:
+            keys = {**self._keys, **changes}
+            self._native.set_config(config(keys))
             self._keys = keys
         if seed is None and not self._is_seeded:
             seed = int(np.random.default_rng().integers(2**63))
         self._is_seeded = True
         self.agents = list(self.possible_agents)
         self._native.reset([seed], [True], self._observations, self._measures)
+        self._draw()
         return self._by_agent(), self._infos()
 
     def step(
         self, actions: dict[str, Array]
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """One interval. Raises `ActionError`, and `gymnasium.error.ResetNeeded` before a reset and after the end."""
         if not self.agents:
-            return {}, {}, {}, {}, {}
-        for index, agent in enumerate(self.agents):
-            self._actions[index] = actions[agent]
+            raise ResetNeeded("there is no episode under way: call reset")
+        self._take(actions)
         self._native.step(self._actions, self._observations, self._rewards, self._truncated, self._measures)
         rewards = dict(zip(self.agents, self._rewards.tolist(), strict=True))
+        self._draw()
         truncated = bool(self._truncated[0])
         observations, infos = self._by_agent(), self._infos()
         ends = dict.fromkeys(self.agents, False), dict.fromkeys(self.agents, truncated)
@@ -85,20 +105,38 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
             self.agents = []
         return observations, rewards, *ends, infos
 
-    def render(self) -> str | None:
-        """The last interval, one line per agent, in mode `ansi`."""
+    def render(self) -> Any:
+        """`ansi`: the last interval, one line of text per agent; `rgb_array`: the episode so far."""
+        if self.render_mode == "rgb_array":
+            return self._picture.draw()
         return self._native.describe(0) if self.render_mode == "ansi" else None
 
     def close(self) -> None:
         """Does nothing: there is nothing to close."""
+
+    def _take(self, actions: dict[str, Array]) -> None:
+        unknown = [agent for agent in actions if agent not in self.agents]
+        if unknown:
+            raise ActionError(f"no agent is called {unknown[0]!r}; agents are {', '.join(self.agents)}")
+        for index, agent in enumerate(self.agents):
+            if agent in actions:
+                self._actions[index] = actions_of(actions[agent], self._actions.shape[1:], f"the action of {agent}")
+            elif self._native.awaits(0, index):
+                raise ActionError(f"{agent} has no action; it has to decide")
+
+    def _draw(self) -> None:
+        if self.render_mode == "rgb_array":
+            self._picture.add(self._measures)
 
     def _by_agent(self) -> dict[str, Array]:
         return {agent: self._observations[index].copy() for index, agent in enumerate(self.possible_agents)}
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         def info(index: int) -> dict[str, Any]:
-            measures = dict(zip(MEASURES, self._measures[index].tolist(), strict=True))
-            return {"decides": self._native.awaits(0, index), **measures}
+            # All keys always, because TorchRL makes a specification of the first infos. What has not been measured is
+            # infinite, because PettingZoo's checks compare infos, and NaN is not equal to itself.
+            measures = np.nan_to_num(self._measures[index], nan=np.inf).tolist()
+            return {"decides": self._native.awaits(0, index), **dict(zip(MEASURES, measures, strict=True))}
 
         return {agent: info(index) for index, agent in enumerate(self.possible_agents)}
 
@@ -107,14 +145,16 @@ def parallel_env(
     agents: int = 2,
     paths: Sequence[PathRanges] = SINGLE_PATH,
     *,
-    decides: str = "single",
+    decides: Literal["single", "subflows", "weights"] = "single",
     render_mode: str | None = None,
-    reward: str | Mapping[str, float] = "sage_friendliness",
-    **keys: Any,
+    **keys: Unpack[Keys],
 ) -> WorldParallelEnv:
     """`agents` learning flows in one world.
 
-    decides: `single` (TCP flows over the first path), `subflows` or `weights` (MPTCP flows over all paths). The other
-    arguments are those of `ropewalk.learning.environments.keys_of`.
+    decides: `single` (TCP flows over one path), `subflows` or `weights` (MPTCP flows over all paths). The other
+    arguments are the keys of `ropewalk.learning.worlds.Keys`; the reward is `sage_friendliness` by default.
     """
-    return WorldParallelEnv(agents, keys_of(decides, paths, reward=reward, **keys), render_mode)
+    check_names(keys)
+    check_decides(decides, ("single", "subflows", "weights"))
+    common = {"decides": decides, "paths": paths, "reward": "sage_friendliness"}
+    return WorldParallelEnv(agents, {**common, **keys}, render_mode)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from .._native import FEATURES
 from ..errors import ConfigError
@@ -15,15 +15,16 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MULTIPATH", "SINGLE_PATH", "PathRanges", "Rivals", "config", "feature_names", "narrow"]
+__all__ = ["MULTIPATH", "SINGLE_PATH", "Feature", "Keys", "PathRanges", "Rivals", "config", "features", "narrow"]
 
-Range: TypeAlias = "Sequence[float] | NDArray[Any]"
+Range: TypeAlias = "float | Sequence[float] | NDArray[Any]"
+Reward: TypeAlias = 'Literal["aurora", "orca", "sage", "sage_friendliness"] | Mapping[str, float]'
 Trace: TypeAlias = "str | PathLike[str] | Sequence[int] | NDArray[Any]"
 
 
 class _Link(TypedDict):
     rtt_ms: Range
-    """Round-trip time without queues, ms: `[min, max]`, uniform on a logarithmic scale."""
+    """Round-trip time without queues, ms: `[min, max]`, uniform on a logarithmic scale, or one number."""
 
 
 class PathRanges(_Link, total=False):
@@ -45,12 +46,47 @@ class PathRanges(_Link, total=False):
 class Rivals(TypedDict, total=False):
     """Flows of classical algorithms next to the learning ones. Each draws its algorithm, path and start."""
 
-    count: Sequence[int]
-    """Their number, `[min, max]`. Default: none."""
+    count: int | Sequence[int]
+    """Their number, or `[min, max]`. Default: none."""
     algorithms: Sequence[str]
     """Names as in `ropewalk list algorithms`. Default: CUBIC."""
     start_s: Range
     """Start, seconds. Default: 0."""
+
+
+class Keys(TypedDict, total=False):
+    """What all environments have in common."""
+
+    rivals: Rivals
+    """The ranges from which flows next to the learning ones are drawn. Default: none."""
+    duration_s: float
+    """Length of an episode, seconds. Default: 10."""
+    observation: str | Sequence[str]
+    """A preset (`aurora`, `orca`, `sage`) or names of `features()`. Default: `aurora`."""
+    history: int
+    """Number of intervals in an observation. Default: 10 for `aurora`, otherwise 1."""
+    action: str
+    """`rate_change(delta)`, `rate(min, max)`, `window_change(exponent)` or `cubic_steering(exponent)`. Default:
+    `rate_change`."""
+    interval: str
+    """Time between decisions: `10ms`, the default, another time, or `rtt`."""
+    reward: Reward
+    """A preset, or weights of features. Default: `aurora`; `sage_friendliness` for `parallel_env`."""
+
+
+class Feature(NamedTuple):
+    """A number that a policy can observe, of each path and interval."""
+
+    name: str
+    """As `observation` and `reward` take it."""
+    unit: str
+    """Its unit; empty for ratios, states and actions."""
+    low: float
+    """The smallest value that it can have; minus infinity if there is none."""
+    high: float
+    """The largest value that it can have; infinity if there is none."""
+    description: str
+    """What it is, with its source."""
 
 
 _PATH: PathRanges = {"rate_mbps": [2, 50], "rtt_ms": [10, 100], "queue_bdp": [0.5, 4]}
@@ -58,14 +94,17 @@ SINGLE_PATH: Sequence[PathRanges] = (_PATH,)
 MULTIPATH: Sequence[PathRanges] = (_PATH, _PATH)
 
 
-def feature_names() -> list[str]:
-    """The features that `observation` and `reward` may name."""
-    return list(FEATURES)
+def features() -> list[Feature]:
+    """The features that `observation` may name; `reward` takes those of an interval, without the windows at the end."""
+    return [Feature(name, unit, low, high, description) for name, unit, (low, high), description in FEATURES]
 
 
-def config(**keys: Any) -> str:
+def config(keys: Mapping[str, Any]) -> str:
     """The configuration of the native environments: JSON. Keys that are None take their defaults."""
-    return json.dumps({key: _plain(key, value) for key, value in keys.items() if value is not None})
+    plain = {key: _plain(key, value) for key, value in keys.items() if value is not None}
+    if isinstance(plain.get("observation"), list):
+        plain["observation"] = ",".join(map(str, plain["observation"]))
+    return json.dumps(plain)
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -104,7 +143,8 @@ def _narrowed(path: PathRanges, share: float) -> PathRanges:
     for key in ("rate_mbps", "rtt_ms", "loss", "queue_bdp"):
         if key not in narrowed:
             continue
-        least, greatest = narrowed[key]
+        bounds = narrowed[key]
+        least, greatest = (bounds, bounds) if isinstance(bounds, (int, float)) else bounds
         if key in ("rate_mbps", "rtt_ms"):
             middle, factor = math.sqrt(least * greatest), math.sqrt(greatest / least) ** share
             narrowed[key] = [middle / factor, middle * factor]
@@ -112,9 +152,3 @@ def _narrowed(path: PathRanges, share: float) -> PathRanges:
             middle, half = (least + greatest) / 2, (greatest - least) / 2 * share
             narrowed[key] = [middle - half, middle + half]
     return narrowed  # type: ignore[return-value]
-
-
-def with_options(keys: Mapping[str, Any], options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The configuration's keys with the `paths` and `rivals` of a reset's options; None if it has neither."""
-    changes = {key: value for key, value in (options or {}).items() if key in ("paths", "rivals")}
-    return {**keys, **changes} if changes else None

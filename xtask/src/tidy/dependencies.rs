@@ -91,7 +91,7 @@ const CRATES: &[CrateRule] = &[
             "wire",
         ],
     ),
-    impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
+    impure("learning", &["control", "link", "params", "parse", "policy", "scenario", "schedule", "sim", "units"]),
     impure("store", &["filesystem", "record"]),
     impure("report", &["control", "parse", "record", "scenario", "strings", "units"]),
     impure(

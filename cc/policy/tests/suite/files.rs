@@ -31,7 +31,10 @@ fn wrong_metadata_is_refused_with_its_key() {
         ("wrong-version.onnx", "metadata `ropewalk.version`: `2` is not supported; this program reads version 1"),
         ("wrong-observation.onnx", "metadata `ropewalk.observation`: `queue` is neither a feature nor a preset"),
         ("wrong-action.onnx", "metadata `ropewalk.action`: `steer` is not an action"),
-        ("wrong-interval.onnx", "metadata `ropewalk.interval`: `10us` is neither `rtt` nor a time such as `10ms`"),
+        (
+            "wrong-interval.onnx",
+            "metadata `ropewalk.interval`: `10us` is not an interval; intervals are `rtt`, and times",
+        ),
         ("wrong-size.onnx", "input of 3 numbers, the observation has 2"),
     ] {
         let message = PolicyFile::read(&bytes(name)).unwrap_err().to_string();
