@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from . import _executor, _native, _toml, algorithm
 from ._progress import Progress
@@ -122,7 +122,7 @@ class Scenario:
         cell: Mapping[str, Any] | None = None,
         seed: int | None = None,
         pcap: str | os.PathLike[str] | None = None,
-        side: Literal["near", "far"] = "near",
+        at: str = "near",
         payload: bool = False,
         events: str | os.PathLike[str] | None = None,
         qlog: str | os.PathLike[str] | None = None,
@@ -134,7 +134,9 @@ class Scenario:
         cell: values of swept keys as `cells` shows them; a key may be shortened to its last parts. Needed where the
             scenario has several cells.
         seed: by default the scenario's first.
-        pcap, events, qlog, page: files to write. side, payload: of the packets in `pcap`.
+        pcap, events, qlog, page: files to write.
+        at: the place of the packets in `pcap`: "near", "far", a link's name for packets that enter it, or "NAME:out" for
+            packets that leave it. payload: whether they have their payload.
         qlog_version: "0.3" is the version that qvis reads.
 
         Returns a `Trace`, whose `events` are a table. Raises `ValueError` if no cell or several match, and `OSError`
@@ -145,7 +147,7 @@ class Scenario:
             cell,
             seed,
             pcap=pcap,
-            side=side,
+            at=at,
             payload=payload,
             events=events,
             qlog=qlog,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from . import _native
 from .tables import Table
@@ -44,7 +44,7 @@ def trace(
     seed: int | None,
     *,
     pcap: _Path | None,
-    side: Literal["near", "far"],
+    at: str,
     payload: bool,
     events: _Path | None,
     qlog: _Path | None,
@@ -52,14 +52,12 @@ def trace(
     page: _Path | None,
 ) -> Trace:
     """See `Scenario.trace`."""
-    if side not in ("near", "far"):
-        raise ValueError(f"side is {side!r}: 'near' or 'far'")
     if qlog_version not in ("quic-12", "0.3"):
         raise ValueError(f"qlog_version is {qlog_version!r}: 'quic-12' or '0.3'")
     seed = scenario.seeds[0] if seed is None else int(seed)
     files = {"pcap": pcap, "events": events, "qlog": qlog, "page": page}
-    paths: dict[str, Path | bool | None] = {name: None if path is None else Path(path) for name, path in files.items()}
-    choices = {"is_far": side == "far", "has_payload": payload, "is_qlog_03": qlog_version == "0.3"}
+    paths: dict[str, Path | str | bool | None] = {name: None if path is None else Path(path) for name, path in files.items()}
+    choices = {"at": at, "has_payload": payload, "is_qlog_03": qlog_version == "0.3"}
     made, digest = _native.trace_run(scenario, _pairs(cell or {}), seed, {**paths, **choices})
     return Trace(scenario, dict(made), seed, digest)
 

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
-use ::trace::{Heading, Outputs, QlogVersion, Side};
+use ::trace::{Heading, Outputs, Place, QlogVersion};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ struct Files {
     #[pyo3(item)]
     pcap: Option<PathBuf>,
     #[pyo3(item)]
-    is_far: bool,
+    at: String,
     #[pyo3(item)]
     has_payload: bool,
     #[pyo3(item)]
@@ -42,7 +42,7 @@ fn trace_run(
     let heading = Heading::of(&scenario.0, cell, seed, env!("CARGO_PKG_VERSION"));
     let outputs = Outputs {
         pcap: files.pcap.as_deref(),
-        side: if files.is_far { Side::Far } else { Side::Near },
+        place: Place::parse(&files.at, &cell.experiment).map_err(PyValueError::new_err)?,
         has_payload: files.has_payload,
         events: files.events.as_deref(),
         qlog: files

@@ -52,8 +52,8 @@ def test_what_cannot_be_traced_is_an_error(scenario: Scenario, tmp_path: Path) -
         scenario.trace()
     with pytest.raises(ValueError, match="no cell has congestion=cubic"):
         scenario.trace(cell={"congestion": "cubic"})
-    with pytest.raises(ValueError, match="side is 'middle': 'near' or 'far'"):
-        scenario.trace(cell=CELL, side="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"no place 'middle': near, far, or a link \("):
+        scenario.trace(cell=CELL, pcap=tmp_path / "p.pcapng", at="middle")
     with pytest.raises(OSError, match=r"no such folder|cannot write"):
         scenario.trace(cell=CELL, pcap=tmp_path / "no such folder" / "p.pcapng")
 

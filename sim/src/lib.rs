@@ -47,4 +47,6 @@ mod tunnel;
 pub use error::Error;
 pub use packet::Direction;
 pub use run::{Simulation, run};
-pub use trace::{HeaderSizes, LossCause, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender};
+pub use trace::{
+    Crossing, CrossingStep, HeaderSizes, LossCause, TraceEvent, Traced, TracedContent, TracedPacket, TracedSender,
+};

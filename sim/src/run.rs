@@ -108,6 +108,11 @@ impl Simulation {
         }
     }
 
+    /// Also traces each packet of a link, by its number in the experiment: as it enters, and as it leaves or is lost.
+    pub fn watch(&mut self, link: usize) {
+        self.engine.network.watch(link);
+    }
+
     /// The events since the last call, in the order in which they happened; none if the run is not [traced](Self::trace).
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.engine.network.trace.as_mut().map(std::mem::take).unwrap_or_default()

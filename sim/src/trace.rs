@@ -48,6 +48,8 @@ pub enum Traced {
         /// Packets in the queue, without the one in transmission.
         packets: u64,
     },
+    /// A packet enters or leaves the [watched](crate::Simulation::watch) link.
+    Crossing(Crossing),
     /// The state of a sender, after each acknowledgement and timeout.
     Sender(TracedSender),
     /// The sender of a QUIC connection declares a packet lost.
@@ -96,6 +98,39 @@ pub enum Traced {
         /// The limit.
         limit: Limit,
     },
+}
+
+/// A step of a packet on the watched link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// The packet. One in an MPT tunnel has the size with the outer headers, and the ECN field of the outer one.
+    pub packet: TracedPacket,
+    /// The number of the path that the packet travels; in a tunnel the datagram's.
+    pub path: usize,
+    /// The sequence number of a packet in an MPT tunnel.
+    pub tunnel_seq: Option<u64>,
+    /// The direction of the link in which it travels.
+    pub direction: Direction,
+    /// The packet's number among those that enter the link, from zero. A packet has another one each time that it enters.
+    pub entry: u64,
+    /// The step.
+    pub step: CrossingStep,
+    /// Whether a link has flipped a bit of it.
+    pub is_corrupted: bool,
+}
+
+/// What a packet does on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossingStep {
+    /// It reaches the link, before its policer and queue.
+    Enters,
+    /// It reaches the link's far end.
+    Leaves {
+        /// Whether it is a copy that the link has made. The packet itself leaves after it.
+        is_copy: bool,
+    },
+    /// The link discards it.
+    Lost(LossCause),
 }
 
 /// The cause of a loss in the network.

@@ -23,6 +23,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "ethtool", command: "ethtool", purpose: "the lab: devices without offloads" },
     Package { name: "procps", command: "sysctl", purpose: "the lab: TCP's settings" },
     Package { name: "tcpdump", command: "tcpdump", purpose: "the lab: packets on record" },
+    Package { name: "tshark", command: "tshark", purpose: "the tests of traces: captures as Wireshark reads them" },
     Package { name: "coreutils", command: "timeout", purpose: "the lab: commands that wait" },
     Package { name: "grep", command: "grep", purpose: "the lab: the output of commands" },
     Package { name: "util-linux", command: "nsenter", purpose: "test beds: programs in their hosts" },

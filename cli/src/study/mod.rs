@@ -292,12 +292,13 @@ pub(crate) struct Trace {
     /// Run the scenario's short form, its `[quick]` table
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write the packets of the hosts of one side, as pcapng for Wireshark and tcpdump
+    /// Write the packets at one place, as pcapng for Wireshark and tcpdump
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
-    /// The side whose packets --pcap writes
-    #[arg(long, value_enum, default_value_t = SideChoice::Near)]
-    pub(crate) side: SideChoice,
+    /// The place: near or far for the hosts at an end of the paths, LINK for packets that enter a link, LINK:out for packets
+    /// that leave it
+    #[arg(long, value_name = "PLACE", default_value = "near", requires = "pcap")]
+    pub(crate) at: String,
     /// Write packets with their payload, which is zeros, instead of their headers alone
     #[arg(long, requires = "pcap")]
     pub(crate) payload: bool,
@@ -338,15 +339,6 @@ pub(crate) enum QlogVersion {
     /// The version that qvis reads
     #[value(name = "0.3")]
     V03,
-}
-
-/// A side of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SideChoice {
-    /// The near end of the paths
-    Near,
-    /// The far end of the paths
-    Far,
 }
 
 #[derive(Args, Debug)]

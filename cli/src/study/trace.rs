@@ -1,6 +1,6 @@
 //! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets, its events and a page.
 
-use super::{QlogVersion, SideChoice, Trace, run};
+use super::{QlogVersion, Trace, run};
 use crate::{Failure, output};
 use record::Run;
 use scenario::{Cell, Overrides, Scenario};
@@ -16,10 +16,7 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let heading = trace::Heading::of(&scenario, cell, seed, crate::VERSION);
     let outputs = trace::Outputs {
         pcap: arguments.pcap.as_deref(),
-        side: match arguments.side {
-            SideChoice::Near => trace::Side::Near,
-            SideChoice::Far => trace::Side::Far,
-        },
+        place: trace::Place::parse(&arguments.at, &cell.experiment).map_err(Failure::Usage)?,
         has_payload: arguments.payload,
         events: arguments.events.as_deref(),
         qlog: arguments.qlog.as_deref().map(|path| match arguments.qlog_version {

@@ -1,20 +1,21 @@
 //! The network between the hosts: packets enter a path or a tunnel, cross its pipes and leave at the far end.
 //!
 //! `chains`: pipes that forward without an event; `component`: the components that can be due; `mpt`: both ends of an MPT
-//! tunnel; `ropewalk`: both ends of Ropewalk's own.
+//! tunnel; `ropewalk`: both ends of Ropewalk's own; `trace`: what of it is traced.
 
 mod chains;
 mod component;
 mod mpt;
 mod ropewalk;
+mod trace;
 
 pub(crate) use component::Component;
 
 use crate::Error;
 use crate::event_queue::EventQueue;
-use crate::packet::{Body, Direction, Packet, PacketDescriptor, Slab};
+use crate::packet::{Body, Packet, PacketDescriptor, Slab};
 use crate::topology::Topology;
-use crate::trace::{LossCause, TraceEvent, Traced, TracedContent, TracedPacket};
+use crate::trace::{LossCause, TraceEvent};
 use crate::tunnel::Tunnel;
 use chains::Chains;
 use component::IdMap;
@@ -22,6 +23,7 @@ use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use std::collections::BTreeMap;
+use trace::WatchedLink;
 use units::Instant;
 
 /// The outcome of sending a packet at its host.
@@ -57,6 +59,8 @@ pub(crate) struct Network {
     pub trace: Option<Vec<TraceEvent>>,
     /// The latest length of each pipe's queue in the trace, packets.
     traced_queues: BTreeMap<u32, u64>,
+    /// The link whose packets are traced one by one.
+    watched: Option<WatchedLink>,
 }
 
 impl Network {
@@ -81,6 +85,7 @@ impl Network {
             ids,
             trace: None,
             traced_queues: BTreeMap::new(),
+            watched: None,
         })
     }
 
@@ -127,6 +132,7 @@ impl Network {
         if self.trace.is_some() {
             self.trace_datagram(descriptor);
             self.trace_queues(descriptor);
+            self.trace_entry(pipe, descriptor);
         }
         let verdict = self.offer_at(self.now, pipe, descriptor);
         match verdict {
@@ -145,6 +151,9 @@ impl Network {
         let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
         self.settle(pipe);
         let mut descriptor = arrived?;
+        if self.trace.is_some() {
+            self.trace_exit(pipe, descriptor, None);
+        }
         if descriptor.is_new_copy() {
             self.separate_copy(&mut descriptor);
         }
@@ -187,78 +196,6 @@ impl Network {
         discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
     }
 
-    /// Traces from now on, before the first packet.
-    pub(crate) fn start_trace(&mut self) {
-        (self.trace, self.horizon) = (Some(Vec::new()), Instant::ZERO);
-        if let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel {
-            ropewalk.start_trace();
-        }
-    }
-
-    /// Traces a packet that the network discards: in the pipe `pipe`, or where it leaves its path.
-    fn trace_loss(&mut self, descriptor: PacketDescriptor, pipe: Option<u32>, cause: LossCause) {
-        if self.trace.is_none() {
-            return;
-        }
-        let packet = self.traced(descriptor);
-        self.push_trace(Traced::Lost { packet, link: pipe.map(link_of), cause });
-    }
-
-    /// Traces a packet that a host sends.
-    #[cold]
-    fn trace_sent(&mut self, route: Route, descriptor: PacketDescriptor) {
-        let path = if let Route::Path(path) = route { Some(path) } else { None };
-        self.push_trace(Traced::Sent(TracedPacket { path, ..self.traced(descriptor) }));
-    }
-
-    /// Traces a tunnel's datagram when it is sent. Packets of hosts are traced when the hosts send them.
-    #[cold]
-    fn trace_datagram(&mut self, descriptor: PacketDescriptor) {
-        let packet = self.traced(descriptor);
-        if packet.content == TracedContent::Tunnel {
-            self.push_trace(Traced::Sent(packet));
-        }
-    }
-
-    /// Traces the queues of the path that a packet enters or has crossed.
-    #[cold]
-    fn trace_queues(&mut self, descriptor: PacketDescriptor) {
-        let &Packet { path, direction, .. } = self.slab.get(descriptor.slot());
-        for hop in 0..=u8::MAX {
-            let Some(pipe) = self.topology.hop(path, direction, hop) else { return };
-            let packets = self.topology.pipes[pipe as usize].queued_packets(self.now);
-            self.settle(pipe);
-            if self.traced_queues.insert(pipe, packets).unwrap_or(0) != packets {
-                self.push_trace(Traced::Queue { link: link_of(pipe), packets });
-            }
-        }
-    }
-
-    /// Traces a packet that reaches its host.
-    #[inline]
-    pub(crate) fn trace_delivery(&mut self, descriptor: PacketDescriptor) {
-        if self.trace.is_some() {
-            self.trace_queues(descriptor);
-            let packet = self.traced(descriptor);
-            self.push_trace(Traced::Delivered(packet));
-        }
-    }
-
-    fn traced(&self, descriptor: PacketDescriptor) -> TracedPacket {
-        let packet = self.slab.get(descriptor.slot());
-        let path = Some(usize::from(packet.path)).filter(|_| packet.tunnel_seq.is_none());
-        TracedPacket::new(packet, path, descriptor.bytes(), descriptor.ecn())
-    }
-
-    /// Adds an event to the trace, if there is one.
-    #[cold]
-    pub(crate) fn push_trace(&mut self, what: Traced) {
-        let at = self.now;
-        if let Some(trace) = &mut self.trace {
-            trace.push(TraceEvent { at, what });
-        }
-    }
-
     /// Applies a change of a link, which the changes `later` follow, the next one last.
     pub(crate) fn change(&mut self, change: &Change, later: &[Change]) {
         for pipe in self.topology.apply(self.now, change, later) {
@@ -297,6 +234,9 @@ impl Network {
     /// Offers a packet that has crossed a pipe to the next one.
     #[inline(never)]
     fn offer_next(&mut self, pipe: u32, descriptor: PacketDescriptor) {
+        if self.trace.is_some() {
+            self.trace_entry(pipe, descriptor);
+        }
         self.offer_at(self.now, pipe, descriptor);
     }
 
@@ -371,11 +311,6 @@ impl Network {
             discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
         }
     }
-}
-
-/// The link of a pipe by its number in the experiment, and the direction.
-fn link_of(pipe: u32) -> (usize, Direction) {
-    (pipe as usize / 2, if pipe.is_multiple_of(2) { Direction::Forward } else { Direction::Reverse })
 }
 
 /// Frees a packet that does not arrive, and counts it with its flow's.

@@ -82,7 +82,9 @@ impl Events {
                 ..EventRow::default()
             },
             Traced::Sender(sender) => self.sender(sender)?,
-            Traced::DeclaredLost { .. } | Traced::Choice { .. } | Traced::TunnelChoice { .. } => return None,
+            Traced::DeclaredLost { .. } | Traced::Choice { .. } | Traced::TunnelChoice { .. } | Traced::Crossing(_) => {
+                return None;
+            }
             Traced::TunnelPath { direction, status } => self.tunnel_path(*direction, status)?,
             Traced::Limit { flow, subflow, limit } => self.limit(*flow, *subflow, *limit)?,
             Traced::Rtt { flow, subflow, rtt } => {

@@ -5,7 +5,8 @@ use crate::streams::Stream;
 use etherparse::PacketBuilder;
 use etherparse::err::packet::BuildWriteError;
 use link::EcnField;
-use sim::{Direction, HeaderSizes, Simulation, TracedContent, TracedPacket};
+use scenario::model::{Experiment, Tunnel};
+use sim::{Crossing, Direction, HeaderSizes, Simulation, TracedContent, TracedPacket};
 use std::collections::BTreeMap;
 use transport::tcp::{Ack, Segment, SegmentKind};
 use units::Instant;
@@ -13,27 +14,35 @@ use units::Instant;
 /// The maximum scale of a window (RFC 7323, section 2.3).
 const MAX_SCALE: u8 = 14;
 const TCP_HEADER: u32 = 20;
-const UDP_HEADERS: u32 = 28;
+const IPV4: u32 = 20;
+const UDP_HEADER: u32 = 8;
+/// GRE with a sequence number (RFC 2890).
+const GRE_HEADER: u32 = 8;
 const ETHERNET: u32 = 14;
 /// The port of a flow's receiver is this number plus the flow's number.
 const RECEIVER_PORT: u16 = 5001;
 /// The port of its sender is this number plus the connection's or subflow's number.
 const SENDER_PORT: u16 = 40_000;
+/// The port of GRE in UDP (RFC 8086), which both tunnels use.
+const TUNNEL_PORT: u16 = 4754;
 
 /// A packet as bytes.
+#[derive(Debug)]
 pub(crate) struct Encoded {
     /// Its first bytes: all headers, and the payload if that is wanted.
     pub(crate) bytes: Vec<u8>,
     /// Its size with the Ethernet header.
     pub(crate) size: u32,
-    /// A comment with information that the bytes do not have.
-    pub(crate) comment: Option<&'static str>,
+    /// Comments with information that the bytes do not have.
+    pub(crate) comments: Vec<&'static str>,
 }
 
 /// Makes bytes of packets.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     sizes: Vec<Option<HeaderSizes>>,
+    /// The IP header of a tunnel's datagrams, bytes.
+    outer_ip: u32,
     has_payload: bool,
     /// The subflow's or connection's bytes.
     streams: BTreeMap<(u16, u16), Stream>,
@@ -59,9 +68,14 @@ struct TcpHeader {
 }
 
 impl Encoder {
-    pub(crate) fn new(flows: usize, simulation: &Simulation, has_payload: bool) -> Self {
+    pub(crate) fn new(experiment: &Experiment, simulation: &Simulation, has_payload: bool) -> Self {
+        let outer_ip = |tunnel: &Tunnel| {
+            let headers = UDP_HEADER + if tunnel.ropewalk.is_some() { 0 } else { GRE_HEADER };
+            tunnel.overhead.saturating_sub(headers)
+        };
         Self {
-            sizes: (0..flows).map(|flow| simulation.header_sizes(flow)).collect(),
+            sizes: (0..experiment.flows.len()).map(|flow| simulation.header_sizes(flow)).collect(),
+            outer_ip: experiment.tunnel.as_ref().map_or(IPV4, outer_ip),
             has_payload,
             streams: BTreeMap::new(),
             data: BTreeMap::new(),
@@ -109,9 +123,10 @@ impl Encoder {
             }
             (TracedContent::Request(_), Some(sizes)) => (self.request(at, packet, sizes), sizes.tcp),
             (TracedContent::Udp(_) | TracedContent::Quic(_) | TracedContent::QuicReply(_), sizes) => {
-                let ip = sizes.map_or(UDP_HEADERS - 8, |sizes| sizes.ip);
-                return self.udp(packet, ip).ok();
+                return self.udp(packet, sizes.map_or(IPV4, |sizes| sizes.ip)).ok();
             }
+            (TracedContent::Stray, _) => return self.udp(packet, IPV4).ok(),
+            (TracedContent::Tunnel, _) => return self.udp(packet, self.outer_ip).ok(),
             _ => return None,
         };
         let payload = packet.bytes.saturating_sub(payload);
@@ -122,7 +137,27 @@ impl Encoder {
             _ => None,
         };
         let encoded = self.tcp(packet, &header, sizes?.ip, payload as usize).ok()?;
-        Some(Encoded { comment, ..encoded })
+        Some(Encoded { comments: comment.into_iter().collect(), ..encoded })
+    }
+
+    /// The bytes of a packet on a link; of one in an MPT tunnel, those of its outer datagram.
+    pub(crate) fn encode_crossing(&mut self, at: Instant, crossing: &Crossing) -> Option<Encoded> {
+        let Crossing { packet, path, tunnel_seq, .. } = *crossing;
+        let Some(seq) = tunnel_seq else { return self.encode(at, &packet) };
+        let bytes = packet.bytes.saturating_sub(self.outer_ip + UDP_HEADER + GRE_HEADER);
+        let inner = self.encode(at, &TracedPacket { bytes, ..packet })?;
+        let (headers, inner_bytes) = inner.bytes.split_at(ETHERNET as usize);
+        // The sequence number is present (RFC 2890); the protocol is Ethernet's.
+        let mut payload = vec![0x10, 0, headers[12], headers[13]];
+        payload.extend((seq as u32).to_be_bytes());
+        payload.extend(inner_bytes);
+        payload.resize((GRE_HEADER + inner.size - ETHERNET) as usize, 0);
+        let builder = self.ip(&TracedPacket { path: Some(path), ..packet }, self.outer_ip);
+        let builder = builder.udp(TUNNEL_PORT, TUNNEL_PORT);
+        let headers = ETHERNET + self.outer_ip + UDP_HEADER + GRE_HEADER;
+        let headers = headers as usize + inner_bytes.len();
+        let outer = self.write(headers, &payload, |bytes, payload| builder.write(bytes, payload)).ok()?;
+        Some(Encoded { comments: inner.comments, ..outer })
     }
 
     fn sizes(&self, flow: u16) -> Option<HeaderSizes> {
@@ -255,30 +290,31 @@ impl Encoder {
         header.set_options_raw(&tcp.options).map_err(drop)?;
         let builder = self.ip(packet, ip).tcp_header(header);
         let headers = (ETHERNET + ip + TCP_HEADER + options_length) as usize;
-        self.write(headers, payload, |bytes, zeros| builder.write(bytes, zeros))
+        self.write(headers, &vec![0; payload], |bytes, payload| builder.write(bytes, payload))
     }
 
     fn udp(&mut self, packet: &TracedPacket, ip: u32) -> Result<Encoded, ()> {
         let [source, destination] = ports(packet);
-        let payload = packet.bytes.saturating_sub(ip + 8) as usize;
+        let payload = packet.bytes.saturating_sub(ip + UDP_HEADER) as usize;
         let builder = self.ip(packet, ip).udp(source, destination);
-        self.write((ETHERNET + ip + 8) as usize, payload, |bytes, zeros| builder.write(bytes, zeros))
+        let headers = (ETHERNET + ip + UDP_HEADER) as usize;
+        self.write(headers, &vec![0; payload], |bytes, payload| builder.write(bytes, payload))
     }
 
-    /// The bytes of a packet with this much payload. Only the headers are kept unless all bytes are wanted.
+    /// The bytes of a packet with this payload. Only the headers are kept unless all bytes are wanted.
     fn write(
         &self,
         headers: usize,
-        payload: usize,
+        payload: &[u8],
         write: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<(), BuildWriteError>,
     ) -> Result<Encoded, ()> {
-        let mut bytes = Vec::with_capacity(headers + payload);
-        write(&mut bytes, &vec![0; payload]).map_err(drop)?;
+        let mut bytes = Vec::with_capacity(headers + payload.len());
+        write(&mut bytes, payload).map_err(drop)?;
         let size = bytes.len() as u32;
         if !self.has_payload {
             bytes.truncate(headers);
         }
-        Ok(Encoded { bytes, size, comment: None })
+        Ok(Encoded { bytes, size, comments: Vec::new() })
     }
 
     /// Ethernet and IP headers from the packet's sender to its receiver: 10.P.0.1 and 10.P.0.2, or fd00:P::1 and fd00:P::2,
@@ -336,6 +372,7 @@ fn ports(packet: &TracedPacket) -> [u16; 2] {
         | TracedContent::MptcpAck(_)
         | TracedContent::QuicReply(_)
         | TracedContent::Request(_) => [receiver, sender],
+        TracedContent::Tunnel => [TUNNEL_PORT; 2],
         _ => [sender, receiver],
     }
 }

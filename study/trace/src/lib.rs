@@ -8,18 +8,20 @@ mod capture;
 mod captured;
 mod cell;
 mod compare;
+mod crossings;
 mod events;
 mod headers;
 mod options;
 mod output;
 mod page;
+mod place;
 mod qlog;
 mod streams;
 
-pub use capture::Side;
 pub use cell::find_cell;
 pub use compare::compare;
 pub use page::Heading;
+pub use place::{LinkEnd, Place};
 pub use qlog::QlogVersion;
 
 use capture::Capture;
@@ -42,10 +44,10 @@ const STEP: Span = Span::from_millis(100);
 /// The outputs of a traced run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outputs<'a> {
-    /// The packets at one side of the network, as pcapng.
+    /// The packets at one place of the network, as pcapng.
     pub pcap: Option<&'a Path>,
-    /// The side at which packets are captured.
-    pub side: Side,
+    /// The place at which packets are captured.
+    pub place: Place,
     /// Whether packets are written with their payload, which is zeros; otherwise their headers alone.
     pub has_payload: bool,
     /// The table of events, as Parquet.
@@ -84,8 +86,7 @@ impl std::error::Error for Error {}
 /// # Errors
 /// The simulator does not know an algorithm or a parameter, or a file cannot be written.
 pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Result<Run, Error> {
-    let mut simulation = Simulation::new(experiment, seed).map_err(Error::Simulation)?;
-    simulation.trace();
+    let mut simulation = traced(experiment, seed, outputs.place).map_err(Error::Simulation)?;
     let failed = |path: &Path, error: io::Error| Error::Capture(format!("cannot write {}: {error}", path.display()));
     let mut made = Vec::new();
     let mut create = |path: &Path| {
@@ -96,7 +97,7 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     let mut capture = match outputs.pcap {
         Some(path) => {
             let file = create(path)?;
-            let capture = Capture::new(file, experiment, &simulation, outputs.side, outputs.has_payload);
+            let capture = Capture::new(file, experiment, &simulation, outputs.place, outputs.has_payload);
             Some((path, capture.map_err(|error| failed(path, error))?))
         }
         None => None,
@@ -141,6 +142,9 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     if let Some(failure) = failure {
         return Err(failure);
     }
+    if let Some((path, capture)) = &mut capture {
+        capture.finish().map_err(|error| failed(path, error))?;
+    }
     let run = simulation.finish();
     if let (Some(mut page), Some((path, heading))) = (page, outputs.page) {
         let file = create(path)?;
@@ -155,9 +159,18 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
 /// # Errors
 /// The simulator does not know an algorithm or a parameter.
 pub fn events(experiment: &Experiment, seed: u64) -> Result<(Run, Vec<EventRow>), sim::Error> {
-    let mut simulation = Simulation::new(experiment, seed)?;
-    simulation.trace();
+    let mut simulation = traced(experiment, seed, Place::Near)?;
     simulation.run_until(simulation.end());
     let rows = Events::new(experiment).rows(&simulation.take_trace());
     Ok((simulation.finish(), rows))
+}
+
+/// A run with its packets in view, on a link also where they cross it.
+fn traced(experiment: &Experiment, seed: u64, place: Place) -> Result<Simulation, sim::Error> {
+    let mut simulation = Simulation::new(experiment, seed)?;
+    simulation.trace();
+    if let Place::Link { link, .. } = place {
+        simulation.watch(link);
+    }
+    Ok(simulation)
 }

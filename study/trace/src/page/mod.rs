@@ -132,7 +132,10 @@ impl Page {
                     lengths.push(*packets as i64);
                 }
                 Traced::Sender(sender) => self.sender(*at, sender),
-                Traced::DeclaredLost { .. } | Traced::TunnelChoice { .. } | Traced::TunnelPath { .. } => {}
+                Traced::DeclaredLost { .. }
+                | Traced::TunnelChoice { .. }
+                | Traced::TunnelPath { .. }
+                | Traced::Crossing(_) => {}
                 Traced::Rtt { flow, subflow, rtt } => self.strand(*flow, *subflow, |strand| strand.on_rtt(*at, *rtt)),
                 Traced::Choice { flow, choice } => self.choice(*at, *flow, choice),
                 Traced::Limit { flow, subflow, limit } => self.limit(*at, *flow, *subflow, *limit),

@@ -3,11 +3,12 @@
 mod browser;
 mod captures;
 mod choices;
+mod links;
 mod page;
 mod qlog;
 
 use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
-use ropewalk_trace::{Outputs, Side, trace};
+use ropewalk_trace::{Outputs, Place, trace};
 use scenario::Overrides;
 use scenario::model::Experiment;
 use sim::{Simulation, Traced, TracedContent};
@@ -135,13 +136,13 @@ fn read(path: &Path) -> Captured {
 fn retransmissions_in_a_capture_are_those_of_the_record() {
     let folder = tempfile::tempdir().expect("a folder");
     for flows in &FLOWS[..2] {
-        for side in [Side::Near, Side::Far] {
+        for place in [Place::Near, Place::Far] {
             let path = folder.path().join("capture.pcapng");
-            let outputs = Outputs { pcap: Some(&path), side, has_payload: true, ..Outputs::default() };
+            let outputs = Outputs { pcap: Some(&path), place, has_payload: true, ..Outputs::default() };
             let run = trace(&experiment(flows), 7, &outputs).expect("a trace");
             let captured = read(&path);
             assert!(captured.packets > 5000, "{captured:?}");
-            if side == Side::Near {
+            if place == Place::Near {
                 assert_eq!(captured.repeated, run.flows[0].retransmitted_packets, "{flows}");
                 assert!(captured.comments >= captured.repeated && captured.repeated > 5, "{captured:?}");
             }
