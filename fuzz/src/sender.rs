@@ -50,7 +50,7 @@ impl Flow {
 
     fn step(&mut self, choices: &mut Choices<'_>) {
         match choices.below(8) {
-            0 => self.input(Input::Write { segments: choices.below(64), last_is_small: choices.below(2) > 0 }),
+            0 => self.input(Input::Write { segments: choices.below(64), lacking: choices.below(2) as u32 }),
             1 if self.deadline < Instant::NEVER => {
                 self.now = self.now.max(self.deadline);
                 self.input(Input::Timeout);

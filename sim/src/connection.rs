@@ -104,9 +104,9 @@ impl Connection {
         }
     }
 
-    pub(crate) fn write(&mut self, now: Instant, segments: u64, last_is_small: bool) {
+    pub(crate) fn write(&mut self, now: Instant, segments: u64, lacking: u32) {
         match self {
-            Self::Single(single) => single.sender.handle(now, tcp::Input::Write { segments, last_is_small }),
+            Self::Single(single) => single.sender.handle(now, tcp::Input::Write { segments, lacking }),
             Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Write(segments)),
             Self::Quic(quic) => quic.sender.handle(now, quic::Input::Write(segments)),
         }

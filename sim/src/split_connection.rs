@@ -79,13 +79,13 @@ impl FarConnection {
     }
 
     /// Notes that the byte stream has arrived up to `arrived`, and whether it ends there. Returns the segments that are to
-    /// be written to TCP, and whether the last one is short. Bytes that do not fill a segment wait for more (Nagle's
+    /// be written to TCP, and the bytes that the last one lacks. Bytes that do not fill a segment wait for more (Nagle's
     /// algorithm, RFC 896).
-    pub(crate) fn write(&mut self, arrived: u64, has_ended: bool, mss: u64) -> Option<(u64, bool)> {
+    pub(crate) fn write(&mut self, arrived: u64, has_ended: bool, mss: u64) -> Option<(u64, u32)> {
         self.written = arrived;
         let segments = if has_ended { arrived.div_ceil(mss) } else { arrived / mss };
         let new_segments = segments - std::mem::replace(&mut self.segments, segments);
-        (new_segments > 0).then_some((new_segments, has_ended && !arrived.is_multiple_of(mss)))
+        (new_segments > 0).then_some((new_segments, (segments * mss).saturating_sub(arrived) as u32))
     }
 
     /// Notes that TCP has acknowledged the segments before `acknowledged`. Returns the number of bytes that this frees.
@@ -138,12 +138,12 @@ mod tests {
         let mut split = FarConnection::new(0);
         assert_eq!(
             [999, 1000, 2500].map(|arrived| split.write(arrived, false, 1000)),
-            [None, Some((1, false)), Some((1, false))]
+            [None, Some((1, 0)), Some((1, 0))]
         );
         assert_eq!((split.consume(1, 1000), split.consume(2, 1000)), (1000, 1000));
-        assert_eq!((split.write(2500, true, 1000), split.consume(3, 1000)), (Some((1, true)), 500));
+        assert_eq!((split.write(2500, true, 1000), split.consume(3, 1000)), (Some((1, 500)), 500));
         assert_eq!(split.write(2500, true, 1000), None);
         let mut whole = FarConnection::new(0);
-        assert_eq!((whole.write(2000, false, 1000), whole.write(2000, true, 1000)), (Some((2, false)), None));
+        assert_eq!((whole.write(2000, false, 1000), whole.write(2000, true, 1000)), (Some((2, 0)), None));
     }
 }

@@ -125,7 +125,7 @@ impl TcpFlow {
     /// Starts the flow: the sender connects, unless a client's request has to come first.
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
-            Application::Greedy => self.write(now, self.message.segments(), self.message.has_short_segment()),
+            Application::Greedy => self.write(now, self.message.segments(), self.message.lacking()),
             Application::Steady(_) | Application::Video(_) | Application::Relayed => {}
             Application::Requests(_) => return,
         }
@@ -150,9 +150,9 @@ impl TcpFlow {
     /// Handles a timer of the source: writes the data that is due, and lets the sender's timers expire.
     pub(crate) fn wake_source(&mut self, now: Instant) {
         if !self.stopped
-            && let Some((segments, last_is_small)) = self.application.write(now, &self.message)
+            && let Some((segments, lacking)) = self.application.write(now, &self.message)
         {
-            self.write(now, segments, last_is_small);
+            self.write(now, segments, lacking);
         }
         self.connection.wake(now);
     }
@@ -171,8 +171,8 @@ impl TcpFlow {
         }
     }
 
-    fn write(&mut self, now: Instant, segments: u64, last_is_small: bool) {
-        self.connection.write(now, segments, last_is_small);
+    fn write(&mut self, now: Instant, segments: u64, lacking: u32) {
+        self.connection.write(now, segments, lacking);
     }
 
     /// Number of the request that the client sends now, if one is due.
@@ -246,7 +246,7 @@ impl TcpFlow {
         }
         if !self.stopped {
             self.connection.connect(now);
-            self.write(now, self.message.segments(), self.message.has_short_segment());
+            self.write(now, self.message.segments(), self.message.lacking());
         }
     }
 

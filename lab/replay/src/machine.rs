@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     acks: usize,
     /// Events with another clock.
     clocks: Vec<(usize, u64)>,
+    /// Time from connecting to the SYN's departure, microseconds.
+    connect_us: u64,
 }
 
 /// How late an event comes, and how long it takes to send a packet, nanoseconds.
@@ -43,13 +45,13 @@ impl Machine {
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
         let sender = SinglePathSender::new(config(setup), controller, stream(0));
-        let clocks = variation.clocks.clone();
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks })
+        let (clocks, connect_us) = (variation.clocks.clone(), variation.connect_us);
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks, connect_us })
     }
 
     /// Connects, and takes the SYN-ACK.
     pub(crate) fn open(&mut self, setup: &Setup) {
-        self.step(setup.connect_us, Input::Connect);
+        self.step(setup.connect_us + self.connect_us, Input::Connect);
         let tsecr = if setup.timestamps { (setup.connect_us / 1000) as u32 } else { 0 };
         let tsval = u32::from(setup.timestamps);
         let ack = Ack { syn: true, receive_window: u64::from(setup.window), tsval, tsecr, ..Ack::default() };
@@ -59,7 +61,8 @@ impl Machine {
     /// The application writes this many bytes.
     pub(crate) fn write(&mut self, at_us: u64, bytes: u64, mss: u32) {
         let mss = u64::from(mss);
-        let write = Input::Write { segments: bytes.div_ceil(mss), last_is_small: !bytes.is_multiple_of(mss) };
+        let write =
+            Input::Write { segments: bytes.div_ceil(mss), lacking: (bytes.next_multiple_of(mss) - bytes) as u32 };
         self.step(at_us, write);
     }
 

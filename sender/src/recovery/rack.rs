@@ -65,12 +65,13 @@ impl Rack {
         self.newest = self.newest.max((sent, seq));
     }
 
-    /// Records that packet `lowest` was delivered after packets up to `sacked_end` (exclusive).
-    pub fn on_reordering(&mut self, lowest: u64, sacked_end: u64) {
-        if lowest >= sacked_end {
+    /// Records that a packet was delivered after others, the last of which was sent `degree` packets later; zero if it
+    /// was not.
+    pub fn on_reordering(&mut self, degree: u64) {
+        if degree == 0 {
             return;
         }
-        let degree = u32::try_from(sacked_end - lowest).unwrap_or(u32::MAX);
+        let degree = u32::try_from(degree).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(degree.min(self.max_reordering));
         self.reord_seen += 1;
     }
@@ -167,7 +168,7 @@ mod tests {
 
     fn window_ms(min_rtt: u64, srtt: u64, reo_wnd_steps: u8) -> u64 {
         let mut rack = Rack::new(3, 300);
-        rack.on_reordering(1, 2);
+        rack.on_reordering(1);
         rack.reo_wnd_steps = reo_wnd_steps;
         rack.reo_wnd(CaState::Recovery, 9, Span::from_millis(min_rtt), Span::from_millis(srtt)).as_millis()
     }
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn one_step_a_round_trip_and_back_after_sixteen_clean_recoveries() {
         let mut rack = Rack::new(3, 300);
-        rack.on_reordering(5, 9);
+        rack.on_reordering(4);
         assert_eq!(rack.reordering(), 4);
         rack.on_dsack();
         rack.update_reo_wnd(10, 20);

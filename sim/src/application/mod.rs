@@ -52,8 +52,8 @@ impl Application {
         }
     }
 
-    /// Writes what is due. Returns the segments, and whether the last one is short.
-    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, bool)> {
+    /// Writes what is due. Returns the segments, and the bytes that the last one lacks.
+    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, u32)> {
         match self {
             Self::Steady(writer) => writer.write(now, message),
             Self::Video(video) => video.write(now),
@@ -113,9 +113,9 @@ impl Message {
         self.first.saturating_add(self.segments())
     }
 
-    /// Whether the last segment is short.
-    pub(crate) fn has_short_segment(&self) -> bool {
-        self.bytes.is_some_and(|bytes| bytes % self.mss != 0)
+    /// Bytes that the last segment lacks to a full one.
+    pub(crate) fn lacking(&self) -> u32 {
+        self.bytes.map_or(0, |bytes| (bytes.next_multiple_of(self.mss) - bytes) as u32)
     }
 
     /// Bytes that a segment carries. (Of an earlier message only retransmissions are still sent; they count as full.)
@@ -157,18 +157,18 @@ impl Writer {
         }
     }
 
-    /// Writes what is due. Returns the segments that this fills, and whether the last one is the message's short one.
-    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, bool)> {
+    /// Writes what is due. Returns the segments that this fills, and the bytes that the last one lacks.
+    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, u32)> {
         while self.due(message) <= now {
             self.writes += 1;
         }
         let written = self.writes * self.write_bytes;
-        let (segments, last_is_small) = match message.bytes {
-            Some(bytes) if written >= bytes => (message.segments(), message.has_short_segment()),
-            _ => (written / message.mss, false),
+        let (segments, lacking) = match message.bytes {
+            Some(bytes) if written >= bytes => (message.segments(), message.lacking()),
+            _ => (written / message.mss, 0),
         };
         let new_segments = segments - std::mem::replace(&mut self.segments, segments);
-        (new_segments > 0).then_some((new_segments, last_is_small))
+        (new_segments > 0).then_some((new_segments, lacking))
     }
 }
 
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn a_message_is_as_long_as_its_bytes() {
         let message = Message::new(7, Some(2500), 1000);
-        assert_eq!((message.segments(), message.end(), message.has_short_segment()), (3, 10, true));
+        assert_eq!((message.segments(), message.end(), message.lacking()), (3, 10, 500));
         assert_eq!([6, 7, 8, 9].map(|segment| message.payload(segment)), [1000, 1000, 1000, 500]);
         assert_eq!([7, 9, 10, 11].map(|segment| message.bytes_below(segment)), [0, 2000, 2500, 2500]);
         let whole = Message::new(0, Some(3000), 1000);
-        assert_eq!((whole.segments(), whole.has_short_segment(), whole.payload(2)), (3, false, 1000));
+        assert_eq!((whole.segments(), whole.lacking(), whole.payload(2)), (3, 0, 1000));
         let endless = Message::new(0, None, 1000);
         assert_eq!((endless.end(), endless.payload(1 << 40), endless.bytes_below(5)), (u64::MAX, 1000, 5000));
     }
@@ -209,7 +209,7 @@ mod tests {
         let message = Message::new(0, Some(2500), 1000);
         let mut writer = Writer::new(Instant::ZERO, Rate::from_mbit(8), 1000);
         let written = writer.write(Instant::ZERO + Span::from_secs(1), &message);
-        assert_eq!((written, writer.due(&message)), (Some((3, true)), Instant::NEVER));
+        assert_eq!((written, writer.due(&message)), (Some((3, 500)), Instant::NEVER));
         assert_eq!(writer.write(Instant::ZERO + Span::from_secs(2), &message), None);
     }
 }

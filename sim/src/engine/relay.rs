@@ -159,8 +159,8 @@ impl Engine {
         let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
         let Some(relay) = self.network.relay(Reverse) else { return };
         let arrived = relay.arrived(id, split.consumed);
-        if let Some((segments, last_is_small)) = split.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
-            tcp.connection.write(now, segments, last_is_small);
+        if let Some((segments, lacking)) = split.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
+            tcp.connection.write(now, segments, lacking);
         }
         self.poll_sender(far);
         self.consume(far);

@@ -138,9 +138,9 @@ impl Run {
             Call::Nothing | Call::Option(_) => {}
             Call::Connect => self.host.handle(Input::Connect),
             Call::Write(bytes) => {
-                let (segments, last_is_small) = self.host.segments.write(*bytes);
+                let (segments, lacking) = self.host.segments.write(*bytes);
                 self.host.tell(|_| format!("write {bytes}"));
-                self.host.handle(Input::Write { segments, last_is_small });
+                self.host.handle(Input::Write { segments, lacking });
                 self.host.tell(Host::state);
             }
             Call::Close => return self.end(line),

@@ -23,12 +23,12 @@ impl Segments {
     }
 
     /// The application writes. Returns the number of segments, and whether the last is not full.
-    pub(crate) fn write(&mut self, bytes: u64) -> (u64, bool) {
+    pub(crate) fn write(&mut self, bytes: u64) -> (u64, u32) {
         let (segment, byte) = self.end;
         let segments = bytes.div_ceil(self.mss);
         self.writes.insert(segment, (byte, byte + bytes));
         self.end = (segment + segments, byte + bytes);
-        (segments, !bytes.is_multiple_of(self.mss))
+        (segments, (segments * self.mss - bytes) as u32)
     }
 
     /// The first byte of a segment; for a segment that is not written, the byte after the last one.
@@ -56,7 +56,7 @@ mod tests {
     fn bytes_and_segments_correspond() {
         let mut segments = Segments::new(1000);
         assert_eq!((segments.at(1), segments.at(2)), (Some(0), None));
-        assert_eq!([2500, 1000].map(|bytes| segments.write(bytes)), [(3, true), (1, false)]);
+        assert_eq!([2500, 1000].map(|bytes| segments.write(bytes)), [(3, 500), (1, 0)]);
         assert_eq!([0, 1, 2, 3, 4, 9].map(|segment| segments.start(segment)), [1, 1001, 2001, 2501, 3501, 3501]);
         assert_eq!([1, 1001, 2501, 3501].map(|byte| segments.at(byte)), [Some(0), Some(1), Some(3), Some(4)]);
         assert_eq!([500, 3001, 4501].map(|byte| segments.at(byte)), [None; 3]);

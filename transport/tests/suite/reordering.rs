@@ -83,7 +83,7 @@ impl Captured {
         let ms = self.timestamp_ms;
         let syn = Instant::ZERO + Span::from_millis(u64::from(ms)) + Span::from_nanos(self.syn_us * 1000 + 500);
         let mut now = syn;
-        sender.handle(now, Input::Write { segments: u64::MAX, last_is_small: false });
+        sender.handle(now, Input::Write { segments: u64::MAX, lacking: 0 });
         sender.handle(now, Input::Connect);
         sent_until(&mut sender, &mut now, syn + Span::from_micros(self.syn_ack_us));
         let ack = Ack { syn: true, receive_window: self.first_window, tsval: 1, tsecr: ms, ..Ack::default() };

@@ -44,7 +44,7 @@ fn ms(ms: u64) -> Instant {
 /// A sender of endless data with 1000 bytes a segment whose connection has opened after a round trip of 20 ms.
 fn open(controller: Fixed) -> SinglePathSender {
     let mut sender = sender_with(Options { offload: true, ..Options::default() }, Box::new(controller));
-    sender.handle(Instant::ZERO, Input::Write { segments: u64::MAX, last_is_small: false });
+    sender.handle(Instant::ZERO, Input::Write { segments: u64::MAX, lacking: 0 });
     sender.handle(ms(0), Input::Connect);
     poll_all(&mut sender, ms(0));
     let ack = Ack { syn: true, receive_window: 1_000_000, tsval: 1, tsecr: 1, ..Ack::default() };

@@ -91,7 +91,7 @@ pub(crate) fn new_sender(options: Options) -> SinglePathSender {
     let reno = control::registry::find("reno").expect("reno is registered");
     let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
     let mut sender = sender_with(options, controller);
-    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, last_is_small: true });
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, lacking: 1 });
     sender
 }
 

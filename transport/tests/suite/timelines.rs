@@ -37,7 +37,7 @@ impl Timeline {
 
     fn write(&mut self, ms: u64, segments: u64) {
         self.run(ms);
-        self.handle(ms, Input::Write { segments, last_is_small: false });
+        self.handle(ms, Input::Write { segments, lacking: 0 });
     }
 
     /// An acknowledgement arrives.

@@ -80,7 +80,7 @@ fn an_endless_write_leaves_in_the_super_segments_of_the_kernel() {
     let config = SenderConfig { mss: 1388, tick: Span::from_millis(10), ..sender_config(Options::default()) };
     let sender = SinglePathSender::new(config, westwood, RngStream::named(1, "replay"));
     let mut replay = Replay { sender, now: SYN, sent_ms: Vec::new(), super_segments: Vec::new() };
-    replay.sender.handle(SYN, Input::Write { segments: u64::MAX, last_is_small: false });
+    replay.sender.handle(SYN, Input::Write { segments: u64::MAX, lacking: 0 });
     replay.sender.handle(SYN, Input::Connect);
     replay.run_until(SYN + Span::from_micros(276));
     let ack = Ack { syn: true, receive_window: 65_236, tsval: 1, tsecr: 1, ..Ack::default() };

@@ -40,7 +40,7 @@ fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     let mut connection = Connection::with_segment_filter(Options::default(), |_, _| tcp_connection::pass());
     connection.sender = sender_with(Options::default(), Box::new(recorder));
     for segments in [5, 5, 500] {
-        connection.sender.handle(connection.now, Input::Write { segments, last_is_small: false });
+        connection.sender.handle(connection.now, Input::Write { segments, lacking: 0 });
         assert!(connection.run(Span::from_secs(10)));
         connection.now += Span::from_millis(100);
     }
@@ -71,7 +71,7 @@ fn every_instant_has_one_limit_in_handshake_full_window_and_pause_of_the_applica
     let ms = |ms| Instant::ZERO + Span::from_millis(ms);
     let mut sender = sender_with(Options::default(), Box::new(RateSampleRecorder::default()));
     let ack = |ack| Ack { ack, receive_window: 1 << 20, tsval: 1, tsecr: 1, ..Ack::default() };
-    let write = Input::Write { segments: 150, last_is_small: false };
+    let write = Input::Write { segments: 150, lacking: 0 };
     let steps = [
         (0, Input::Connect, Limit::Handshake),
         (0, write, Limit::Handshake),
@@ -192,7 +192,7 @@ impl Controller for FixedWindow {
 fn segments_with_each_ack(window: u32, tso: bool, acks: u64) -> Vec<usize> {
     let options = Options { tso, ..Options::default() };
     let mut sender = sender_with(options, Box::new(FixedWindow(window)));
-    sender.handle(Instant::ZERO, Input::Write { segments: u64::MAX, last_is_small: false });
+    sender.handle(Instant::ZERO, Input::Write { segments: u64::MAX, lacking: 0 });
     let us = |us| Instant::ZERO + Span::from_micros(us);
     let ack = |ack| Ack { ack, receive_window: 1_000_000, tsval: 1, tsecr: 1, ..Ack::default() };
     sender.handle(us(0), Input::Connect);
@@ -213,7 +213,7 @@ fn segments_with_each_ack(window: u32, tso: bool, acks: u64) -> Vec<usize> {
 fn psh_ends_super_segments_of_several_and_the_data() {
     let pushed = |window, tso, segments| {
         let mut sender = sender_with(Options { tso, ..Options::default() }, Box::new(FixedWindow(window)));
-        sender.handle(Instant::ZERO, Input::Write { segments, last_is_small: false });
+        sender.handle(Instant::ZERO, Input::Write { segments, lacking: 0 });
         sender.handle(Instant::ZERO, Input::Connect);
         poll_all(&mut sender, Instant::ZERO);
         let now = Instant::ZERO + Span::from_millis(20);

@@ -122,19 +122,19 @@ impl Video {
         }
     }
 
-    /// Writes what is due. Returns the segments, and whether the last one is short.
-    pub(crate) fn write(&mut self, now: Instant) -> Option<(u64, bool)> {
+    /// Writes what is due. Returns the segments, and the bytes that the last one lacks.
+    pub(crate) fn write(&mut self, now: Instant) -> Option<(u64, u32)> {
         self.play(now);
         let prior_segments = self.segments;
-        let mut last_is_short = false;
+        let mut lacking = 0;
         while self.due() <= now {
-            last_is_short = self.write_frame(now);
+            lacking = self.write_frame(now);
         }
-        (self.segments > prior_segments).then_some((self.segments - prior_segments, last_is_short))
+        (self.segments > prior_segments).then_some((self.segments - prior_segments, lacking))
     }
 
-    /// Writes the next frame. Returns whether its last segment is short.
-    fn write_frame(&mut self, now: Instant) -> bool {
+    /// Writes the next frame. Returns the bytes that its last segment lacks.
+    fn write_frame(&mut self, now: Instant) -> u32 {
         if self.written.is_multiple_of(self.gop) && self.ladder.adapts() {
             self.choose_rate(now);
         }
@@ -146,7 +146,7 @@ impl Video {
             self.next_end = self.segments;
         }
         self.written += 1;
-        !bytes.is_multiple_of(self.mss)
+        (bytes.next_multiple_of(self.mss) - bytes) as u32
     }
 
     /// Chooses the next group's rate.

@@ -114,7 +114,7 @@ impl Sender {
         }
         self.clean_rtx_queue(now, ack.ack, &mut outcome, &prior);
         outcome.acked.rtt = self.update_rtt(now, &mut outcome, &prior);
-        self.check_sack_reordering(&outcome, &prior);
+        self.check_sack_reordering(&mut outcome);
         self.rack.update_reo_wnd(outcome.acked.rate_sample.prior_delivered(), self.path.rate.delivered());
         if self.is_dubious(&outcome) || self.transmit.tlp_outstanding() {
             outcome.acked.marked = self.newly_marked(&outcome, &prior_state);
@@ -188,7 +188,6 @@ impl Sender {
         }
         outcome.ece = false;
         self.read_sack_blocks(now, ack, outcome);
-        self.check_sack_reordering(outcome, prior);
         self.fast_retransmit_alert(now, outcome, prior, controller);
     }
 
@@ -246,6 +245,7 @@ impl Sender {
         if self.path.is_asked_to_reduce(controller) {
             self.enter_cwr(now, Cause::Requested, controller);
         }
+        self.update_pacing_rate();
     }
 
     fn one_way_delay(&self, outcome: &AckOutcome, prior_state: &PriorState) -> Option<Span> {
@@ -299,6 +299,11 @@ impl Sender {
             (start..end).for_each(|seq| self.sack(now, seq, outcome));
         }
         self.recv_sack_cache = ack.sack_blocks;
+        // After a timeout that cannot be undone, late packets do not show reordering.
+        if self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() {
+            self.check_sack_reordering(outcome);
+        }
+        outcome.reordered = None;
     }
 
     fn sack(&mut self, now: Instant, seq: u64, outcome: &mut AckOutcome) {
@@ -449,14 +454,13 @@ impl Sender {
             && !outcome.ece
     }
 
-    fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorScoreboard) {
-        // After a timeout that cannot be undone, late packets do not show reordering.
-        let is_evidence =
-            self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.acked.advanced;
-        if let Some(lowest) = outcome.reordered
-            && is_evidence
-        {
-            self.rack.on_reordering(lowest, self.scoreboard.sacked_end().max(prior.sacked_end));
+    /// Raises the reordering degree: the distance in bytes from the lowest packet that was delivered after later ones to
+    /// the end of these, in full segments (Linux `tcp_check_sack_reordering`). What is SACKed counts before what is
+    /// acknowledged.
+    fn check_sack_reordering(&mut self, outcome: &mut AckOutcome) {
+        if let Some(lowest) = outcome.reordered.take() {
+            let (end, mss) = (self.scoreboard.sacked_end(), self.config.mss);
+            self.rack.on_reordering(self.write_queue.payload(lowest, end, mss).div_ceil(u64::from(mss)));
         }
     }
 

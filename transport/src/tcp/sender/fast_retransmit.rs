@@ -185,7 +185,7 @@ impl Sender {
         if self.undo.undo_marker.is_none() || !self.packet_delayed(tsecr) {
             return false;
         }
-        self.rack.on_reordering(prior_una, self.scoreboard.sacked_end());
+        self.rack.on_reordering(self.scoreboard.sacked_end().saturating_sub(prior_una));
         // Outstanding retransmissions may be spurious, too. The sender waits for them and sends no more.
         if self.scoreboard.counts().retrans_out > 0 {
             self.transmit.frto_new_data = true;

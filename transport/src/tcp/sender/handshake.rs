@@ -62,6 +62,7 @@ impl Sender {
             LossRecovery::Fack => Reduction::Halving,
         };
         self.path.start(now, PathInfo { mss, initial_window, rtt, tick, cwnd_clamp, reduction, release }, controller);
+        self.update_pacing_rate();
     }
 
     /// Returns the handshake's next packet if one is due.

@@ -26,7 +26,7 @@ use crate::tcp::{Ack, Segment};
 use control::{CaState, Decision, LinuxRelease, RateSample};
 use timers::Timers;
 use undo::Undo;
-use units::{Instant, PathId, Span};
+use units::{Instant, PathId, Rate, Span};
 pub use write_queue::SENT_OVERHEAD;
 
 /// Configuration of a sender.
@@ -123,8 +123,8 @@ pub enum Input<'a> {
     Write {
         /// Number of segments. The sum saturates, so that `u64::MAX` is an endless stream.
         segments: u64,
-        /// Whether the last of them carries less than one MSS.
-        last_is_small: bool,
+        /// Bytes that the last of them lacks to one MSS.
+        lacking: u32,
     },
     /// The application ends, and no new data is sent.
     Stop,
@@ -209,6 +209,8 @@ pub struct Sender {
     ace: u8,
     last_rtt: Option<Span>,
     last_delivery: Option<RateSample>,
+    /// Linux's estimate of the rate, as of the latest acknowledgement.
+    pacing_rate: Rate,
     counters: SenderCounters,
 }
 
@@ -244,6 +246,7 @@ impl Sender {
             ace: INITIAL_ACE,
             last_rtt: None,
             last_delivery: None,
+            pacing_rate: Rate(0),
             counters: SenderCounters::default(),
         }
     }
@@ -263,7 +266,7 @@ impl Sender {
             }
             Input::LocalDrop(segment) => self.on_local_drop(now, segment, controller),
             Input::Connect => self.connect(now, controller),
-            Input::Write { segments, last_is_small } => self.on_write(segments, last_is_small),
+            Input::Write { segments, lacking } => self.on_write(segments, lacking),
             Input::Stop => {
                 self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt());
                 self.write_queue.stop(self.write_seq);
@@ -325,10 +328,11 @@ impl Sender {
         SenderCounters { lost: self.path.lost(), marked: self.path.marked(), ..self.counters }
     }
 
-    fn on_write(&mut self, segments: u64, last_is_small: bool) {
+    fn on_write(&mut self, segments: u64, lacking: u32) {
         self.add_write(self.write_seq.saturating_add(segments));
-        if last_is_small {
+        if lacking > 0 {
             self.snd_sml = Some(self.write_seq);
+            self.write_queue.add_small(self.write_seq, lacking, self.scoreboard.snd_una());
         }
     }
 

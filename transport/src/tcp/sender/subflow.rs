@@ -73,6 +73,12 @@ impl Sender {
 
     /// The controller's pacing rate, or otherwise Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
-        self.path.pacing_rate(self.config.mss, self.scoreboard.counts().packets_out)
+        self.path.decision.pacing_rate.unwrap_or(self.pacing_rate)
+    }
+
+    /// Called after an acknowledgement: what leaves until the next one does not raise the rate, and a timeout does not
+    /// lower it (Linux `tcp_update_pacing_rate`).
+    pub(super) fn update_pacing_rate(&mut self) {
+        self.pacing_rate = self.path.pacing_rate(self.config.mss, self.scoreboard.counts().packets_out);
     }
 }

@@ -271,7 +271,7 @@ impl Sender {
     /// alone show nothing. Returns whether the window limits the sender now.
     fn validate_cwnd(&mut self, now: Instant, limit: Option<SendLimit>, controller: &mut ControllerHandle) -> bool {
         let cwnd_full = limit == Some(SendLimit::CongestionWindow) || !self.path.has_room(self.in_flight());
-        let has_unsent = self.scoreboard.snd_nxt() < self.write_end();
+        let has_unsent = self.scoreboard.snd_nxt() < self.write_end() && self.timers.expired.is_none();
         if std::mem::take(&mut self.transmit.has_sent_new) || has_unsent && cwnd_full {
             // An application that waits for memory does have data to send, whatever the receiver's window.
             let is_waiting = limit == Some(SendLimit::ReceiveWindow) && self.write_queue.is_waiting();

@@ -59,6 +59,9 @@ pub(super) struct WriteQueue {
     /// The ends of the current and future writes, except the last one. Each write begins when the previous one is
     /// complete.
     write_ends: VecDeque<u64>,
+    /// The ends of segments that carry less than one MSS, as far as they are not acknowledged, and the bytes that each
+    /// lacks.
+    small: VecDeque<(u64, u32)>,
     /// The end of the written data when PSH was last set (`pushed_seq`).
     pushed: u64,
     /// Size of the send buffer, bytes (`sk_sndbuf`).
@@ -125,6 +128,21 @@ impl WriteQueue {
             Some(buffer) if buffer.end == snd_nxt => self.buffers.pop_front().is_some_and(|buffer| buffer.psh),
             _ => false,
         }
+    }
+
+    /// Notes that the segment before `end` lacks bytes; those before `snd_una` no longer matter.
+    pub(super) fn add_small(&mut self, end: u64, lacking: u32, snd_una: u64) {
+        while self.small.front().is_some_and(|(end, _)| *end <= snd_una) {
+            self.small.pop_front();
+        }
+        self.small.push_back((end, lacking));
+    }
+
+    /// Payload of the segments from `start` to `end`, bytes.
+    pub(super) fn payload(&self, start: u64, end: u64, mss: u32) -> u64 {
+        let full = end.saturating_sub(start).saturating_mul(u64::from(mss));
+        let small = self.small.iter().filter(|(small_end, _)| start < *small_end && *small_end <= end);
+        full - small.map(|(_, lacking)| u64::from(*lacking)).sum::<u64>()
     }
 
     /// Segments for which the latest buffer has room; `snd_nxt` may be its first unsent segment.
@@ -294,16 +312,15 @@ impl Sender {
 
     /// Memory of the write queue, bytes (`sk_wmem_queued`).
     pub(crate) fn queued_bytes(&self) -> u64 {
-        let segments = self.write_end() - self.scoreboard.snd_una();
         let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
-        segments * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
+        let payload = self.write_queue.payload(self.scoreboard.snd_una(), self.write_end(), self.config.mss);
+        payload + buffers * BUFFER_OVERHEAD
     }
 
     /// Bytes that the application has written and that have not been sent (Linux `tcpi_notsent_bytes`).
     #[must_use]
     pub fn notsent_bytes(&self) -> u64 {
-        let segments = self.write_end().saturating_sub(self.scoreboard.snd_nxt());
-        segments.saturating_mul(u64::from(self.config.mss))
+        self.write_queue.payload(self.scoreboard.snd_nxt(), self.write_end(), self.config.mss)
     }
 
     /// True if a subflow's own send buffer has room; it may be filled beyond its size (`sk_stream_memory_free`).
