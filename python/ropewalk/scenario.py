@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import _executor, _native, _toml, algorithm
 from ._progress import Progress
@@ -135,8 +135,8 @@ class Scenario:
             scenario has several cells.
         seed: by default the scenario's first.
         pcap, events, qlog, page: files to write.
-        at: the place of the packets in `pcap`: "near", "far", a link's name for packets that enter it, or "NAME:out" for
-            packets that leave it. payload: whether they have their payload.
+        at: the place of the packets in `pcap`: "near", "far", a link's name for packets that enter it, or "NAME:out"
+            for packets that leave it. payload: whether they have their payload.
         qlog_version: "0.3" is the version that qvis reads.
 
         Returns a `Trace`, whose `events` are a table. Raises `ValueError` if no cell or several match, and `OSError`
