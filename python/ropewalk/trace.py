@@ -56,11 +56,11 @@ def trace(
         raise ValueError(f"qlog_version is {qlog_version!r}: 'quic-12' or '0.3'")
     seed = scenario.seeds[0] if seed is None else int(seed)
     files = {"pcap": pcap, "events": events, "qlog": qlog, "page": page}
-    paths: dict[str, Path | str | bool | None] = {
+    options: dict[str, Path | str | bool | None] = {
         name: None if path is None else Path(path) for name, path in files.items()
     }
-    choices = {"at": at, "has_payload": payload, "is_qlog_03": qlog_version == "0.3"}
-    made, digest = _native.trace_run(scenario, _pairs(cell or {}), seed, {**paths, **choices})
+    options |= {"at": at, "has_payload": payload, "is_qlog_03": qlog_version == "0.3"}
+    made, digest = _native.trace_run(scenario, _pairs(cell or {}), seed, options)
     return Trace(scenario, dict(made), seed, digest)
 
 
