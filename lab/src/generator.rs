@@ -76,7 +76,7 @@ impl Generator {
 /// The feature of a flow that iperf3 and FTP do not support: both are greedy TCP.
 fn unsupported_by_programs(flow: &Flow) -> Option<(&'static str, String)> {
     let key = match &flow.kind {
-        FlowKind::ConstantRate { .. } => "kind",
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => "kind",
         FlowKind::Tcp { application, .. } => match application {
             Application::Greedy => return None,
             Application::Steady { .. } => "rate",

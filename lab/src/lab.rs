@@ -283,6 +283,7 @@ fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> 
     let payload = payload(experiment, flow);
     let (congestion, application, size) = match &flow.kind {
         FlowKind::Tcp { congestion, application, size, .. } => (congestion, application, *size),
+        FlowKind::Hosted(_) => unreachable!("refused by `check`"),
         FlowKind::ConstantRate { rate, packet } => {
             return Transport::Udp(UdpSpec { interval: rate.time_for(u64::from(*packet)), packet: *packet, payload });
         }

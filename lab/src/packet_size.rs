@@ -15,6 +15,7 @@ pub(crate) const TIMESTAMP_LEN: u32 = 8;
 pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {
     match &flow.kind {
         FlowKind::ConstantRate { packet, .. } => *packet,
+        FlowKind::Hosted(_) => MTU,
         FlowKind::Tcp { host, .. } => {
             let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
             let mtu = tunnel.map_or(MTU, |tunnel| tunnel.mtu);
@@ -27,7 +28,9 @@ pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {
 pub(crate) fn payload(experiment: &Experiment, flow: &Flow) -> u32 {
     let packet = packet(experiment, flow);
     match &flow.kind {
-        FlowKind::ConstantRate { .. } => packet.saturating_sub(Family::of_all(experiment).header() + UDP_HEADER),
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => {
+            packet.saturating_sub(Family::of_all(experiment).header() + UDP_HEADER)
+        }
         FlowKind::Tcp { host, multipath, .. } => {
             let option =
                 multipath.as_ref().and_then(|multipath| multipath.mptcp()).map_or(0, |mptcp| mptcp.dss_option_bytes);

@@ -157,7 +157,7 @@ fn subflows(
             path: experiment.paths[subflow.path].name.clone(),
             throughput_mbps: Rate::of(u64::from(arrived(samples)) * packet, active).as_mbps(),
             sent_packets: tcp.sent.into(),
-            retransmitted_packets: tcp.retransmitted.into(),
+            retransmitted_packets: Some(tcp.retransmitted.into()),
             dropped_packets: dropped,
             drops_per_s: Subflow::per_second(dropped, active),
             rtt_ms: rtt,

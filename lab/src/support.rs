@@ -74,6 +74,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "flows in the reverse direction",
     "hosts that are not Linux's own: other loss recovery, maximum windows, receive offload",
     "fat trees of switches",
+    "hosted stacks",
 ];
 
 /// The features that a kernel with these capabilities lacks, in words.
@@ -178,7 +179,7 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     let mut notes = capabilities.program_notes(experiment);
     let hosts = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { host, multipath, .. } => Some((host, multipath)),
-        FlowKind::ConstantRate { .. } => None,
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
     });
     for (host, multipath) in hosts {
         if let Some(jiffy) = capabilities.jiffy.filter(|jiffy| *jiffy != host.tick) {
@@ -265,7 +266,7 @@ fn sources_on_link(experiment: &Experiment, link: usize) -> usize {
 fn tunnelled_hosts(experiment: &Experiment) -> impl Iterator<Item = (&str, &Host)> {
     experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { host, .. } => Some((flow.name.as_str(), host.as_ref())),
-        FlowKind::ConstantRate { .. } => None,
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
     })
 }
 
@@ -313,7 +314,14 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
 
 fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    reject_if(&key, &[(flow.reverse, "direction", "flow in the reverse direction")])?;
+    let is_hosted = matches!(flow.kind, FlowKind::Hosted(_));
+    reject_if(
+        &key,
+        &[
+            (flow.reverse, "direction", "flow in the reverse direction"),
+            (is_hosted, "kind", "hosted stack: it runs in virtual time"),
+        ],
+    )?;
     let FlowKind::Tcp { congestion, application, host, multipath, .. } = &flow.kind else {
         let is_small = payload(experiment, flow) < TIMESTAMP_LEN;
         return reject_if(

@@ -108,8 +108,9 @@ class Flow:
     """Unique name."""
     congestion: Algorithm | None = None
     """TCP, MPTCP and QUIC: congestion control. A name of `ropewalk list algorithms`, or with parameters: `{ name =
-    "cubic", beta = 0.7 }`. A parameter `file` names a file, relative to the folder of the scenario. Default:
-    `"cubic"`.
+    "cubic", beta = 0.7 }`. A parameter `file` names a file, relative to the folder of the scenario. A hosted
+    connection has one of these, or one of its stack: `"own:bbr3"`. Default: `"cubic"`; of a hosted connection
+    that of its stack.
     """
     count: int | None = None
     """Number of identical flows, named NAME-1, NAME-2 and so on. Default: one flow, with the plain name."""
@@ -128,14 +129,14 @@ class Flow:
     path: str | None = None
     """Name of the path that the flow takes. Default: the tunnel, or the only path."""
     paths: Sequence[str] | None = None
-    """MPTCP and multipath QUIC: names of paths, with one subflow over each. The first one opens the connection. A
-    path may have several subflows. Default: all paths.
+    """MPTCP, multipath QUIC and hosted connections: names of paths, with one subflow over each. The first one opens
+    the connection. A path may have several subflows. Default: all paths; of a hosted connection `path`.
     """
     quic: Quic | None = None
     """Multipath QUIC: the other settings."""
     rate: BitRate | None = None
-    """UDP (required): the rate, with IP and UDP headers. TCP: the application writes payload at this rate. Default:
-    for TCP as fast as possible.
+    """UDP (required): the rate, with IP and UDP headers. Others: the application writes payload at this rate.
+    Default: as fast as possible.
     """
     requests: Requests | None = None
     """TCP: a client sends a request, receives the answer, pauses, and sends the next request. Default: none."""
@@ -145,7 +146,11 @@ class Flow:
     Default: "linger" (upstream), "minrtt" (out-of-tree).
     """
     size: Size | None = None
-    """TCP, MPTCP and QUIC: bytes to send. Default: endless."""
+    """TCP, MPTCP, QUIC and hosted connections: bytes to send. Default: endless."""
+    stack: Algorithm | None = None
+    """A hosted connection (required): the stack. A name of `ropewalk list stacks`, or with parameters: `{ name =
+    "noq", receive_window = 12500000 }`.
+    """
     stagger: Time | None = None
     """Delay between the starts of these flows. Default: `"0s"`."""
     start: Time | None = None
@@ -565,7 +570,7 @@ Distribution = Literal["fixed", "exponential", "pareto"]
 FlowDirection = Literal["forward", "reverse"]
 """The direction of a flow's data."""
 
-FlowKind = Literal["tcp", "mptcp", "mpquic", "udp"]
+FlowKind = Literal["tcp", "mptcp", "mpquic", "udp", "hosted"]
 """The kind of a flow."""
 
 Late = Literal["drop", "deliver"]

@@ -31,6 +31,13 @@ pub enum Error {
         /// The fault and how to fix it.
         reason: String,
     },
+    /// A hosted stack that the program does not have, or that refuses its configuration.
+    Stack {
+        /// The flow that asks for it.
+        flow: String,
+        /// The fault.
+        reason: String,
+    },
     /// An initial receive buffer that is too small: half of it is the receive window, which must hold a segment.
     SmallBuffer {
         /// The flow that sets it.
@@ -48,6 +55,7 @@ impl fmt::Display for Error {
             Self::UnknownAlgorithm { flow, name } => write!(f, "flow {flow}: no congestion control is called `{name}`"),
             Self::UnknownScheduler { name } => write!(f, "no scheduler is called `{name}`"),
             Self::BadParameter { flow, algorithm, source } => write!(f, "flow {flow}: {algorithm}: {source}"),
+            Self::Stack { flow, reason } => write!(f, "flow {flow}: {reason}"),
             Self::Tunnel { reason } => write!(f, "tunnel: {reason}"),
             Self::SmallBuffer { flow, buffer, mss } => {
                 write!(

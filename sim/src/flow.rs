@@ -1,14 +1,16 @@
-//! The flows of a run: TCP and MPTCP, or UDP at a constant rate.
+//! The flows of a run.
 
 use crate::application::Application;
 use crate::connection::Connection;
 use crate::daemon::{Sleeper, draw_preemption};
 use crate::error::Error;
+use crate::hosted::HostedFlow;
 use crate::packet::Direction;
+use crate::protocol::Protocol;
 use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
 use crate::tcp::TcpFlow;
 use crate::tcp_config::TcpConfig;
-use record::Distribution;
+use crate::udp::Udp;
 use scenario::model::{self, Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, RngStream, Span};
 
@@ -31,62 +33,7 @@ pub(crate) struct FlowState {
 #[expect(clippy::large_enum_variant, reason = "a packet of ten thousand flows waits for each pointer that it follows")]
 pub(crate) enum FlowProtocol {
     Tcp(TcpFlow),
-    Udp(Box<UdpFlow>),
-}
-
-/// Both ends of a UDP flow of constant rate.
-#[derive(Debug)]
-pub(crate) struct UdpFlow {
-    /// Size of a datagram from the IP header on, bytes.
-    pub packet: u32,
-    pub interval: Span,
-    pub sent: u64,
-    pub received: u64,
-    pub delay: Distribution,
-    /// The gaps between its datagrams' arrivals.
-    pub gaps: ArrivalGaps,
-}
-
-/// Gaps at the receiver of a UDP flow. A datagram that later ones have overtaken counts as lost: an application that plays
-/// data on arrival has moved on.
-#[derive(Debug, Default)]
-pub(crate) struct ArrivalGaps {
-    latest: Option<Instant>,
-    /// The datagram that follows the newest one that arrived.
-    next: u64,
-    longest: Span,
-    longest_loss: u64,
-}
-
-impl ArrivalGaps {
-    /// Called when datagram `number`, counted from zero, has arrived.
-    fn on_arrival(&mut self, now: Instant, number: u64) {
-        self.longest = self.longest(now);
-        self.latest = Some(now);
-        if number >= self.next {
-            self.longest_loss = self.longest_loss.max(number - self.next);
-            self.next = number + 1;
-        }
-    }
-
-    /// The longest time between two arrivals, or from the latest until `end`; zero before the first.
-    pub(crate) fn longest(&self, end: Instant) -> Span {
-        self.longest.max(self.latest.map_or(Span::ZERO, |latest| end.since(latest)))
-    }
-
-    /// The greatest number of datagrams in a row that had not arrived when a later one did.
-    pub(crate) fn longest_loss(&self) -> u64 {
-        self.longest_loss
-    }
-}
-
-impl UdpFlow {
-    /// Called when datagram `number`, sent at `sent`, has arrived.
-    pub(crate) fn on_datagram(&mut self, now: Instant, number: u64, sent: Instant) {
-        self.received += 1;
-        self.delay.add(now.since(sent));
-        self.gaps.on_arrival(now, number);
-    }
+    Other(Box<dyn Protocol>),
 }
 
 /// The smallest MTU of the subflows' paths, bytes: it decides the MSS of all subflows.
@@ -164,17 +111,8 @@ impl FlowState {
                 tcp.reader = reader(experiment, flow, seed);
                 FlowProtocol::Tcp(tcp)
             }
-            FlowKind::ConstantRate { rate, packet } => {
-                let interval = rate.time_for(u64::from(*packet));
-                FlowProtocol::Udp(Box::new(UdpFlow {
-                    packet: *packet,
-                    interval,
-                    sent: 0,
-                    received: 0,
-                    delay: Distribution::default(),
-                    gaps: ArrivalGaps::default(),
-                }))
-            }
+            FlowKind::ConstantRate { rate, packet } => FlowProtocol::Other(Box::new(Udp::new(*rate, *packet))),
+            FlowKind::Hosted(hosted) => FlowProtocol::Other(Box::new(HostedFlow::new(experiment, flow, hosted, seed)?)),
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
         let direction = if flow.reverse { Direction::Reverse } else { Direction::Forward };
@@ -192,7 +130,31 @@ impl FlowState {
                     Connection::Quic(quic) => quic.stats.leave_out_distributions(),
                 }
             }
-            FlowProtocol::Udp(source) => source.delay.turn_off(),
+            FlowProtocol::Other(protocol) => protocol.leave_out_distributions(),
+        }
+    }
+
+    /// Bytes delivered to the application.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        match &self.protocol {
+            FlowProtocol::Tcp(tcp) => tcp.delivered_bytes(),
+            FlowProtocol::Other(protocol) => protocol.counters().delivered_bytes,
+        }
+    }
+
+    /// Whether its application always has data.
+    pub(crate) fn is_greedy(&self) -> bool {
+        match &self.protocol {
+            FlowProtocol::Tcp(tcp) => tcp.is_greedy(),
+            FlowProtocol::Other(protocol) => protocol.counters().is_greedy,
+        }
+    }
+
+    /// Completion time of a flow of limited size.
+    pub(crate) fn completed(&self) -> Option<Instant> {
+        match &self.protocol {
+            FlowProtocol::Tcp(tcp) => tcp.completed,
+            FlowProtocol::Other(protocol) => protocol.counters().completed,
         }
     }
 
@@ -201,22 +163,5 @@ impl FlowState {
         if let FlowProtocol::Tcp(tcp) = &mut self.protocol {
             tcp.finish(self.stop.min(end));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gaps_are_between_arrivals_and_what_is_overtaken_is_lost() {
-        let at = |ms| Instant::ZERO + Span::from_millis(ms);
-        let mut gaps = ArrivalGaps::default();
-        assert_eq!((gaps.longest(at(500)), gaps.longest_loss()), (Span::ZERO, 0), "none before the first arrival");
-        for (ms, number) in [(520, 0), (540, 1), (620, 4), (621, 2), (622, 3), (640, 5)] {
-            gaps.on_arrival(at(ms), number);
-        }
-        assert_eq!((gaps.longest(at(650)), gaps.longest_loss()), (Span::from_millis(80), 2));
-        assert_eq!(gaps.longest(at(790)), Span::from_millis(150), "the flow was on until then");
     }
 }

@@ -27,7 +27,7 @@ fn of_flow(flow: &FlowState, experiment: &Experiment) -> Vec<DelayHistogram> {
     let near = flow.as_near_connection().map(|split| ("one_way_delay_ms", &split.delay));
     let delays: Vec<(&str, &Distribution)> = match &flow.protocol {
         FlowProtocol::Tcp(tcp) => of_tcp(tcp).into_iter().chain(near).collect(),
-        FlowProtocol::Udp(source) => vec![("one_way_delay_ms", &source.delay)],
+        FlowProtocol::Other(protocol) => protocol.distributions(),
     };
     let delays = delays.into_iter().filter_map(|(column, delay)| delay.histogram(&subject, column));
     let subflows = stats(flow).into_iter().flat_map(|stats| &stats.subflows).flat_map(|subflow| {
@@ -55,7 +55,7 @@ fn of_tcp(tcp: &TcpFlow) -> Vec<(&'static str, &Distribution)> {
 fn stats(flow: &FlowState) -> Option<&MultipathStats> {
     match &flow.protocol {
         FlowProtocol::Tcp(tcp) => of_connection(&tcp.connection),
-        FlowProtocol::Udp(_) => None,
+        FlowProtocol::Other(_) => None,
     }
 }
 

@@ -6,7 +6,8 @@
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
 //! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines;
-//!   `tcp_config`: their configuration; `application`: the applications on top of TCP.
+//!   `tcp_config`: their configuration; `application`: the applications on top of TCP. `protocol`: all other protocols
+//!   (`udp`; `hosted`: stacks of others), as the engine sees them.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
 //! - `invariants`: checks that hold in every run.
@@ -16,12 +17,14 @@
 mod application;
 mod connection;
 mod daemon;
+mod datagrams;
 mod engine;
 mod error;
 mod event_loop;
 mod event_queue;
 mod flow;
 mod histograms;
+mod hosted;
 mod invariants;
 mod limits;
 mod meter;
@@ -30,6 +33,7 @@ mod multipath;
 mod network;
 mod packet;
 mod peak;
+mod protocol;
 mod quic;
 mod relay;
 mod ropewalk;
@@ -43,6 +47,7 @@ mod tcp_config;
 mod topology;
 mod trace;
 mod tunnel;
+mod udp;
 
 pub use error::Error;
 pub use packet::Direction;

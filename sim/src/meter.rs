@@ -4,9 +4,8 @@
 //! Only greedy flows compete: one whose application writes at a rate or waits for requests may want less than its
 //! share.
 
-use crate::flow::{FlowProtocol, FlowState};
+use crate::flow::FlowState;
 use crate::split_connection::receiving;
-use crate::tcp::TcpFlow;
 use record::fairness::{Fairness, WINDOW_S, fairness_between};
 use units::{Instant, Span};
 
@@ -24,7 +23,7 @@ pub(crate) struct FairnessMeter {
 impl FairnessMeter {
     /// A meter of the greedy flows; none if there are fewer than two.
     pub(crate) fn new(flows: &[FlowState]) -> Option<Self> {
-        let flows: Vec<usize> = (0..flows.len()).filter(|flow| competitor(&flows[*flow]).is_some()).collect();
+        let flows: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].is_greedy()).collect();
         (flows.len() > 1).then(|| Self { totals: vec![vec![0; flows.len()]], flows })
     }
 
@@ -35,7 +34,7 @@ impl FairnessMeter {
 
     /// Takes a row at the end of a window.
     pub(crate) fn take(&mut self, flows: &[FlowState]) {
-        let delivered = |flow: &usize| tcp_of(receiving(flows, *flow)).map_or(0, TcpFlow::delivered_bytes);
+        let delivered = |flow: &usize| receiving(flows, *flow).delivered_bytes();
         self.totals.push(self.flows.iter().map(delivered).collect());
     }
 
@@ -47,20 +46,7 @@ impl FairnessMeter {
     }
 }
 
-/// The flow's TCP, if its application is greedy.
-fn competitor(flow: &FlowState) -> Option<&TcpFlow> {
-    tcp_of(flow).filter(|tcp| tcp.is_greedy())
-}
-
-fn tcp_of(flow: &FlowState) -> Option<&TcpFlow> {
-    match &flow.protocol {
-        FlowProtocol::Tcp(tcp) => Some(tcp),
-        FlowProtocol::Udp(_) => None,
-    }
-}
-
 /// Time at which a flow stopped or completed.
 fn end_time(flows: &[FlowState], flow: usize) -> Instant {
-    let completed = tcp_of(receiving(flows, flow)).and_then(|tcp| tcp.completed);
-    completed.map_or(flows[flow].stop, |completed| completed.min(flows[flow].stop))
+    receiving(flows, flow).completed().map_or(flows[flow].stop, |completed| completed.min(flows[flow].stop))
 }

@@ -34,6 +34,15 @@ pub(crate) enum Body {
         /// Number in its flow, from zero.
         number: u64,
     },
+    /// A datagram of a hosted stack.
+    Datagram {
+        /// Its slot in the network's store.
+        id: u32,
+        /// Number among those that its end has sent, from zero.
+        number: u64,
+        /// Whether the end that has data sends it.
+        is_data: bool,
+    },
     /// A packet of no flow.
     Stray,
     /// A datagram of Ropewalk's tunnel, by its slot in the tunnel's own store.
@@ -96,6 +105,7 @@ impl Packet {
             | Body::QuicPacket(_)
             | Body::Udp { .. } => true,
             Body::TcpAck(_) | Body::MptcpAck(_) | Body::QuicReply(_) | Body::Request(_) => false,
+            Body::Datagram { is_data, .. } => is_data,
             Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
         }
     }
@@ -246,9 +256,18 @@ impl Slab {
 
     /// Number of datagrams of Ropewalk's tunnel. (Looks at every packet.)
     pub(crate) fn tunnel_datagrams(&self) -> u64 {
+        self.count(|body| matches!(body, Body::TunnelDatagram(_)))
+    }
+
+    /// Number of datagrams of hosted stacks. (Looks at every packet.)
+    pub(crate) fn hosted_datagrams(&self) -> u64 {
+        self.count(|body| matches!(body, Body::Datagram { .. }))
+    }
+
+    fn count(&self, is_counted: fn(&Body) -> bool) -> u64 {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         let used = (0..).zip(&self.packets).filter(|(slot, _)| !free.contains(slot));
-        used.filter(|(_, packet)| matches!(packet.body, Body::TunnelDatagram(_))).count() as u64
+        used.filter(|(_, packet)| is_counted(&packet.body)).count() as u64
     }
 
     /// Number of packets.

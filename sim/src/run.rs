@@ -71,12 +71,12 @@ impl Simulation {
         self.engine.end
     }
 
-    /// The controller of the current connection of a flow, by its index in the experiment; `None` for UDP. It may be
+    /// The controller of the current connection of a flow, by its index in the experiment; `None` for protocols other than TCP, MPTCP and QUIC. It may be
     /// replaced until the flow's start.
     pub fn controller(&mut self, flow: usize) -> Option<&mut Box<dyn Controller>> {
         match &mut self.engine.flows.get_mut(flow)?.protocol {
             FlowProtocol::Tcp(tcp) => tcp.connection.controller_mut(),
-            FlowProtocol::Udp(_) => None,
+            FlowProtocol::Other(_) => None,
         }
     }
 
@@ -85,7 +85,7 @@ impl Simulation {
     pub fn scheduler(&mut self, flow: usize) -> Option<&mut Box<dyn Scheduler>> {
         match &mut self.engine.flows.get_mut(flow)?.protocol {
             FlowProtocol::Tcp(tcp) => tcp.connection.scheduler_mut(),
-            FlowProtocol::Udp(_) => None,
+            FlowProtocol::Other(_) => None,
         }
     }
 
@@ -118,12 +118,12 @@ impl Simulation {
         self.engine.network.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The sizes of the headers of a flow, by its index in the experiment; none for UDP.
+    /// The sizes of the headers of a flow, by its index in the experiment; none for protocols other than TCP, MPTCP and QUIC.
     #[must_use]
     pub fn header_sizes(&self, flow: usize) -> Option<HeaderSizes> {
         match &self.engine.flows.get(flow)?.protocol {
             FlowProtocol::Tcp(tcp) => Some(tcp.config.header_sizes()),
-            FlowProtocol::Udp(_) => None,
+            FlowProtocol::Other(_) => None,
         }
     }
 

@@ -4,9 +4,10 @@ use crate::connection::SenderStatus;
 use crate::flow::{FlowProtocol, FlowState};
 use crate::network::Network;
 use crate::packet::Direction;
+use crate::protocol::PathCounters;
 use crate::split_connection::receiving;
 use record::{FLOW_COLUMNS, Series};
-use scenario::model::{Experiment, Flow, FlowKind, Subflow};
+use scenario::model::{Experiment, Flow, Subflow};
 use units::{Rate, Span};
 
 /// Samples the flows and paths at an interval.
@@ -66,11 +67,21 @@ impl Sampler {
             builder.push(time_s, &row);
         }
         for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
-            let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { continue };
-            for (builder, (subflow, dropped)) in builders.iter_mut().zip(tcp.connection.subflows().zip(dropped)) {
-                let arrived_bytes = subflow.stats.arrived_bytes;
-                let row = subflow_row(builder, &subflow.sender, arrived_bytes, *dropped, self.interval);
-                builder.push(time_s, &row);
+            let builders = builders.iter_mut().zip(dropped);
+            match &endpoint.protocol {
+                FlowProtocol::Tcp(tcp) => {
+                    for ((builder, dropped), subflow) in builders.zip(tcp.connection.subflows()) {
+                        let arrived_bytes = subflow.stats.arrived_bytes;
+                        let row = subflow_row(builder, &subflow.sender, arrived_bytes, *dropped, self.interval);
+                        builder.push(time_s, &row);
+                    }
+                }
+                FlowProtocol::Other(protocol) => {
+                    for ((builder, dropped), path) in builders.zip(protocol.paths()) {
+                        let row = counters_row(builder, &path, *dropped, self.interval);
+                        builder.push(time_s, &row);
+                    }
+                }
             }
         }
         for (index, builder) in self.paths.iter_mut().enumerate() {
@@ -87,9 +98,8 @@ impl Sampler {
 
 /// The subflows of a flow: `subflow FLOW/PATH`.
 fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
-    let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
     let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
-    multipath.subflows.iter().map(|subflow| SeriesBuilder::new(name(subflow), &FLOW_COLUMNS)).collect()
+    flow.kind.subflows().iter().map(|subflow| SeriesBuilder::new(name(subflow), &FLOW_COLUMNS)).collect()
 }
 
 /// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
@@ -116,6 +126,14 @@ fn subflow_row(
     ]
 }
 
+/// A sample of a path of a connection whose sender tells little.
+fn counters_row(builder: &mut SeriesBuilder, path: &PathCounters<'_>, dropped: u64, interval: Span) -> [f64; 9] {
+    let throughput = Rate::of(builder.increase(2, path.arrived_bytes), interval).as_mbps();
+    let (sent, dropped) = (builder.increase(3, path.sent) as f64, builder.increase(4, dropped) as f64);
+    let (cwnd, rtt) = (path.cwnd.unwrap_or(f64::NAN), path.srtt.map_or(f64::NAN, Span::as_millis_f64));
+    [f64::NAN, cwnd, f64::NAN, rtt, f64::NAN, f64::NAN, throughput, sent, dropped]
+}
+
 /// A sample of a flow, of which `received` reaches its receiver: itself, or its far connection.
 fn flow_row(
     builder: &mut SeriesBuilder,
@@ -137,10 +155,14 @@ fn flow_row(
             let cwnd = f64::from(tcp.connection.cwnd());
             [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
-        (FlowProtocol::Udp(source), _) | (_, FlowProtocol::Udp(source)) => {
-            let goodput = Rate::of(builder.increase(0, source.received * u64::from(source.packet)), interval).as_mbps();
-            let sent = builder.increase(3, source.sent) as f64;
-            [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
+        (FlowProtocol::Other(protocol), _) | (_, FlowProtocol::Other(protocol)) => {
+            let counters = protocol.counters();
+            let goodput = Rate::of(builder.increase(0, counters.delivered_bytes), interval).as_mbps();
+            let throughput = Rate::of(builder.increase(2, counters.arrived_bytes), interval).as_mbps();
+            let sent = builder.increase(3, counters.sent) as f64;
+            let rtt = counters.srtt.map_or(f64::NAN, Span::as_millis_f64);
+            let cwnd = counters.cwnd.unwrap_or(f64::NAN);
+            [goodput, cwnd, f64::NAN, rtt, f64::NAN, f64::NAN, throughput, sent, dropped]
         }
     }
 }

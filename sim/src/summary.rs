@@ -9,6 +9,7 @@ use crate::invariants;
 use crate::mptcp::MptcpConnection;
 use crate::multipath::MultipathStats;
 use crate::packet::Direction;
+use crate::protocol::PathCounters;
 use crate::quic::QuicConnection;
 use crate::relay::RelayEnd;
 use crate::ropewalk::Ropewalk;
@@ -19,8 +20,8 @@ use link::LinkCounters;
 use machine::PathStatus;
 use record::fairness::Fairness;
 use record::{
-    Digest, Flow, Gaps, Multipath, Path, PathSender, Protocol, QuicLosses, Requests, RopewalkTunnel, Run, Subflow,
-    Summary, Tunnel,
+    Digest, Flow, Multipath, Path, PathSender, Protocol, QuicLosses, Requests, RopewalkTunnel, Run, Subflow, Summary,
+    Tunnel,
 };
 use scenario::model::Experiment;
 use units::{Rate, Span};
@@ -95,6 +96,11 @@ fn check_conservation(engine: &mut Engine) {
     let network = &mut engine.network;
     network.settle_all();
     assert_eq!(network.slab.len(), network.packets_inside(), "packets in the slab, packets in pipes and tunnel");
+    assert_eq!(
+        network.datagrams.len(),
+        network.slab.hosted_datagrams(),
+        "datagrams of hosted stacks, and those in the slab"
+    );
     if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
         assert_eq!(
             ropewalk.in_flight(),
@@ -120,23 +126,21 @@ fn flow(engine: &Engine, index: usize) -> Flow {
         (FlowProtocol::Tcp(tcp), FlowProtocol::Tcp(received)) => {
             tcp_flow(endpoint, tcp, received, dropped_packets, active_time)
         }
-        (FlowProtocol::Udp(source), _) | (_, FlowProtocol::Udp(source)) => {
-            let delivered_bytes = source.received * u64::from(source.packet);
-            Flow {
+        (FlowProtocol::Other(protocol), _) | (_, FlowProtocol::Other(protocol)) => {
+            let counters = protocol.counters();
+            let completion = counters.completed.map(|completed_at| completed_at.since(endpoint.start));
+            let time = completion.unwrap_or(active_time);
+            let flow = Flow {
                 name: endpoint.name.clone(),
-                protocol: Protocol::Udp,
-                goodput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
-                delivered_bytes,
-                throughput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
-                sent_packets: source.sent,
+                goodput_mbps: Rate::of(counters.delivered_bytes, time).as_mbps(),
+                delivered_bytes: counters.delivered_bytes,
+                throughput_mbps: Rate::of(counters.arrived_bytes, time).as_mbps(),
+                sent_packets: counters.sent,
                 dropped_packets,
-                one_way_delay_ms: Some(source.delay.summary()),
-                gaps: Some(Gaps {
-                    longest_gap_ms: source.gaps.longest(endpoint.stop.min(engine.end)).as_millis_f64(),
-                    longest_loss_packets: source.gaps.longest_loss(),
-                }),
+                completion_s: completion.map(Span::as_secs_f64),
                 ..Flow::default()
-            }
+            };
+            protocol.record(endpoint.stop.min(engine.end), flow)
         }
     }
 }
@@ -230,8 +234,26 @@ fn delays(stats: &MultipathStats) -> Multipath {
 /// The records of a flow's subflows, if it has any.
 fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
     let endpoint = &engine.flows[flow];
-    let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
-    let active_time = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
+    let end = endpoint.completed().unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end);
+    let active_time = end.since(endpoint.start);
+    let tcp = match &endpoint.protocol {
+        FlowProtocol::Tcp(tcp) => tcp,
+        FlowProtocol::Other(protocol) => {
+            let paths = protocol.paths().into_iter().zip(&engine.network.dropped[flow]);
+            let name = |path: usize| experiment.paths[path].name.clone();
+            let record = |(path, dropped): (PathCounters<'_>, &u64)| Subflow {
+                flow: endpoint.name.clone(),
+                path: name(path.path),
+                throughput_mbps: Rate::of(path.arrived_bytes, active_time).as_mbps(),
+                sent_packets: path.sent,
+                dropped_packets: *dropped,
+                drops_per_s: Subflow::per_second(*dropped, active_time),
+                rtt_ms: path.rtt.summary(),
+                ..Subflow::default()
+            };
+            return paths.map(record).collect();
+        }
+    };
     let subflows = tcp.connection.subflows().zip(&engine.network.dropped[flow]).enumerate();
     let record = |(index, (SubflowStatus { stats, sender, failures }, dropped)): (usize, (SubflowStatus<'_>, &u64))| {
         let counters = sender.counters;
@@ -240,7 +262,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             path: experiment.paths[stats.path].name.clone(),
             throughput_mbps: Rate::of(stats.arrived_bytes, active_time).as_mbps(),
             sent_packets: counters.sent,
-            retransmitted_packets: counters.retransmitted,
+            retransmitted_packets: Some(counters.retransmitted),
             dropped_packets: *dropped,
             drops_per_s: Subflow::per_second(*dropped, active_time),
             recoveries: Some(counters.recoveries),

@@ -189,6 +189,13 @@ pub enum TracedContent {
     Request(u32),
     /// A UDP datagram, by its number.
     Udp(u64),
+    /// A datagram of a hosted stack.
+    Datagram {
+        /// Its number among those of its end.
+        number: u64,
+        /// Whether the end that has data sends it.
+        is_data: bool,
+    },
     /// A datagram of Ropewalk's tunnel.
     Tunnel,
     /// A packet that belongs to no flow.
@@ -249,6 +256,7 @@ impl TracedPacket {
             Body::QuicReply(reply) => TracedContent::QuicReply(reply),
             Body::Request(number) => TracedContent::Request(number),
             Body::Udp { number, .. } => TracedContent::Udp(number),
+            Body::Datagram { number, is_data, .. } => TracedContent::Datagram { number, is_data },
             Body::TunnelDatagram(_) => TracedContent::Tunnel,
             Body::Stray => TracedContent::Stray,
         };

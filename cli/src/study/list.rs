@@ -1,4 +1,4 @@
-//! `ropewalk list`: algorithms, schedulers and scenarios.
+//! `ropewalk list`: algorithms, schedulers, stacks and scenarios.
 
 use super::{List, ListKind};
 use crate::{Failure, output};
@@ -25,6 +25,9 @@ struct Row {
 pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
     let Some(what) = arguments.what else { return overview(arguments.json) };
     let rows = rows(what);
+    if matches!(what, ListKind::Stacks) && rows.is_empty() && !arguments.json {
+        return output::print("This program has no stacks. The one in examples/stacks has quinn and noq.\n");
+    }
     let Some(name) = &arguments.name else { return print_all(&rows, arguments.json) };
     let row = find(what, &rows, name)?;
     if arguments.json { output::json(&row.json) } else { output::print(&row.full) }
@@ -34,6 +37,7 @@ fn rows(what: ListKind) -> Vec<Row> {
     match what {
         ListKind::Algorithms => registry::entries().into_iter().map(algorithm).collect(),
         ListKind::Schedulers => schedule::entries().into_iter().map(scheduler).collect(),
+        ListKind::Stacks => stack::entries().into_iter().map(stack).collect(),
         ListKind::Scenarios => scenarios(),
     }
 }
@@ -86,7 +90,7 @@ fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Fail
     let canonical = match what {
         ListKind::Algorithms => registry::find(name).map_or(name, |entry| entry.name),
         ListKind::Schedulers => schedule::find(name).map_or(name, |entry| entry.name),
-        ListKind::Scenarios => name,
+        ListKind::Stacks | ListKind::Scenarios => name,
     };
     rows.iter().find(|row| row.name == canonical).ok_or_else(|| {
         let hint = match what {
@@ -164,6 +168,12 @@ fn scheduler(entry: &schedule::SchedulerEntry) -> Row {
         Fill::SendBuffer => "buffers",
     };
     Facts { name, aliases, title, source, parameters, facts: vec![("needs", needs), ("fills", fills)] }.row()
+}
+
+fn stack(entry: &stack::StackEntry) -> Row {
+    let &stack::StackEntry { name, title, code_version, max_paths, parameters, .. } = entry;
+    let paths = max_paths.to_string();
+    Facts { name, aliases: &[], title, source: code_version, parameters, facts: vec![("paths", &paths)] }.row()
 }
 
 fn parameter(parameter: &Parameter) -> Value {

@@ -51,7 +51,7 @@ pub(crate) enum StudyVerb {
     #[cfg(feature = "explore")]
     #[command(after_help = AFTER_HELP)]
     Explore(Explore),
-    /// List algorithms, schedulers and scenarios
+    /// List algorithms, schedulers, stacks and scenarios
     #[command(after_help = AFTER_HELP)]
     List(List),
     /// Print the tables of a results folder and write its report.html again
@@ -358,6 +358,8 @@ pub(crate) enum ListKind {
     Algorithms,
     /// Schedulers, which choose the path of the next packet
     Schedulers,
+    /// Transport stacks of others that this program contains
+    Stacks,
     /// Scenario files below ./scenarios, and built-in ones
     Scenarios,
 }

@@ -211,7 +211,7 @@ fn paths(experiment: &Experiment, flow: &Flow) -> Vec<usize> {
 fn host(flow: &Flow) -> Option<&Host> {
     match &flow.kind {
         FlowKind::Tcp { host, .. } => Some(host),
-        FlowKind::ConstantRate { .. } => None,
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
     }
 }
 

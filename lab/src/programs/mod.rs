@@ -121,7 +121,7 @@ impl Capabilities {
 fn algorithms(experiment: &Experiment) -> impl Iterator<Item = &AlgorithmChoice> {
     let flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some(congestion),
-        FlowKind::ConstantRate { .. } => None,
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
     });
     let relay = experiment.tunnel.iter().filter_map(|tunnel| tunnel.relay()).map(|relay| &relay.congestion);
     flows.chain(relay)

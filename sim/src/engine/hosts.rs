@@ -1,10 +1,11 @@
-//! The hosts: senders and receivers of TCP, MPTCP and multipath QUIC, clients, and UDP sources.
+//! The hosts: senders and receivers of TCP, MPTCP and multipath QUIC, clients, and the ends of other protocols.
 
 use super::Engine;
 use crate::connection::{Connection, SenderOutput};
 use crate::flow::{FlowProtocol, FlowState};
 use crate::network::{Component, Sent};
 use crate::packet::{Body, Packet, PacketDescriptor};
+use crate::protocol::{Arrival, End, Host, Protocol};
 use crate::split_connection::SplitConnection;
 use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
@@ -12,7 +13,6 @@ use crate::trace::{self, Traced};
 use link::{EcnField, Packet as _};
 use transport::tcp::{Ack, Segment, SegmentKind};
 use transport::{mptcp, quic};
-use units::Instant;
 
 impl Engine {
     /// Hands a packet to the host that it has reached.
@@ -46,7 +46,12 @@ impl Engine {
                 self.poll_sender(flow);
             }
             Body::Request(number) => self.on_request(flow, connection, number),
-            Body::Udp { sent, number } => self.on_datagram(flow, number, sent),
+            body @ (Body::Udp { .. } | Body::Datagram { .. }) => {
+                let arrival = Arrival { body, path: connection, ecn: descriptor.ecn(), bytes: descriptor.bytes() };
+                let is_data = direction == self.flows[usize::from(flow)].direction;
+                let end = if is_data { End::Receiver } else { End::Sender };
+                self.call(flow, |protocol, host| protocol.receive(end, arrival, host));
+            }
             Body::Stray => {}
             Body::TunnelDatagram(datagram) => self.network.arrive(direction, datagram, marked),
         }
@@ -63,7 +68,7 @@ impl Engine {
     pub(super) fn wake_source(&mut self, flow: u16) {
         let now = self.network.now;
         let FlowState { start, stop, protocol, .. } = &mut self.flows[usize::from(flow)];
-        let FlowProtocol::Tcp(tcp) = protocol else { return self.send_datagram(flow) };
+        let FlowProtocol::Tcp(tcp) = protocol else { return self.wake_end(flow, End::Sender) };
         if now == *start {
             tcp.start(now);
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
@@ -81,7 +86,9 @@ impl Engine {
 
     /// Called when a timer of a flow's receiving host has expired.
     pub(super) fn wake_sink(&mut self, flow: u16) {
-        let FlowProtocol::Tcp(tcp) = &mut self.flows[usize::from(flow)].protocol else { return };
+        let FlowProtocol::Tcp(tcp) = &mut self.flows[usize::from(flow)].protocol else {
+            return self.wake_end(flow, End::Receiver);
+        };
         let now = self.network.now;
         match &mut tcp.connection {
             Connection::Single(single) => {
@@ -259,25 +266,16 @@ impl Engine {
         }
     }
 
-    fn send_datagram(&mut self, flow: u16) {
-        let FlowState { route, direction, stop, protocol: FlowProtocol::Udp(source), .. } =
-            &mut self.flows[usize::from(flow)]
-        else {
-            return;
-        };
-        if self.network.now >= *stop {
-            return;
-        }
-        let packet = Packet::new(Body::Udp { sent: self.network.now, number: source.sent }, flow, 0, *direction);
-        source.sent += 1;
-        self.network.send(*route, packet, source.packet, EcnField::NotEct);
-        self.network.schedule(Component::Source(flow), self.network.now + source.interval);
+    fn wake_end(&mut self, flow: u16, end: End) {
+        self.call(flow, |protocol, host| protocol.wake(end, host));
     }
 
-    fn on_datagram(&mut self, flow: u16, number: u64, sent: Instant) {
-        self.network.work.delivered_data_packets += 1;
-        if let FlowProtocol::Udp(source) = &mut self.flows[usize::from(flow)].protocol {
-            source.on_datagram(self.network.now, number, sent);
+    /// Calls the protocol of a flow that is not TCP's.
+    fn call(&mut self, flow: u16, call: impl FnOnce(&mut dyn Protocol, &mut Host<'_>)) {
+        let &mut FlowState { route, direction, start, stop, ref mut protocol, .. } = &mut self.flows[usize::from(flow)];
+        if let FlowProtocol::Other(protocol) = protocol {
+            let network = &mut self.network;
+            call(&mut **protocol, &mut Host { network, flow, route, direction, start, stop });
         }
     }
 }

@@ -12,6 +12,7 @@ mod trace;
 pub(crate) use component::Component;
 
 use crate::Error;
+use crate::datagrams::Datagrams;
 use crate::event_queue::EventQueue;
 use crate::packet::{Body, Packet, PacketDescriptor, Slab};
 use crate::topology::Topology;
@@ -21,7 +22,7 @@ use chains::Chains;
 use component::IdMap;
 use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use record::Work;
-use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
+use scenario::model::{Change, Experiment, Flow, Route};
 use std::collections::BTreeMap;
 use trace::WatchedLink;
 use units::Instant;
@@ -44,6 +45,8 @@ pub(crate) struct Network {
     pub topology: Topology,
     pub tunnel: Option<Tunnel>,
     pub slab: Slab,
+    /// The datagrams of hosted stacks.
+    pub datagrams: Datagrams,
     pub work: Work,
     /// Data packets dropped, lost or corrupted: by flow, then by subflow.
     pub dropped: Vec<Vec<u64>>,
@@ -80,6 +83,7 @@ impl Network {
             topology,
             tunnel: tunnel.transpose()?,
             slab: Slab::default(),
+            datagrams: Datagrams::default(),
             work: Work::default(),
             dropped,
             ids,
@@ -180,9 +184,11 @@ impl Network {
     /// Gives a copy, whose original leaves the pipe next, a slot of its own.
     #[cold]
     fn separate_copy(&mut self, descriptor: &mut PacketDescriptor) {
-        let packet = *self.slab.get(descriptor.slot());
-        if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut self.tunnel) {
-            tunnel.duplicate(datagram);
+        let mut packet = *self.slab.get(descriptor.slot());
+        match (&mut packet.body, &mut self.tunnel) {
+            (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) => tunnel.duplicate(*datagram),
+            (Body::Datagram { id, .. }, _) => *id = self.datagrams.duplicate(*id),
+            _ => {}
         }
         *descriptor = descriptor.separated(self.slab.insert(packet));
     }
@@ -193,7 +199,7 @@ impl Network {
         let packet = self.slab.get(descriptor.slot());
         self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
         self.trace_loss(descriptor, None, LossCause::Checksum);
-        discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+        self.discard(descriptor);
     }
 
     /// Applies a change of a link, which the changes `later` follow, the next one last.
@@ -308,27 +314,27 @@ impl Network {
         while let Some((descriptor, verdict)) = self.topology.pipes[pipe as usize].take_discarded() {
             let cause = if verdict == Verdict::Dropped { LossCause::Queue } else { LossCause::Link };
             self.trace_loss(descriptor, Some(pipe), cause);
-            discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+            self.discard(descriptor);
+        }
+    }
+
+    /// Frees a packet that does not arrive, and counts it with its flow's.
+    fn discard(&mut self, descriptor: PacketDescriptor) {
+        let packet = self.slab.remove(descriptor.slot());
+        match (packet.body, &mut self.tunnel) {
+            (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) => return tunnel.discard(datagram),
+            (Body::Datagram { id, .. }, _) => drop(self.datagrams.remove(id)),
+            _ => {}
+        }
+        if packet.is_data() && !matches!(packet.body, Body::Stray) {
+            let subflow_drops = &mut self.dropped[usize::from(packet.flow)];
+            let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
+            subflow_drops[subflow] += 1;
         }
     }
 }
 
-/// Frees a packet that does not arrive, and counts it with its flow's.
-fn discard(descriptor: PacketDescriptor, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
-    let packet = slab.remove(descriptor.slot());
-    if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, tunnel) {
-        tunnel.discard(datagram);
-    } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
-        let subflow_drops = &mut dropped[usize::from(packet.flow)];
-        let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
-        subflow_drops[subflow] += 1;
-    }
-}
-
-/// Number of a flow's subflows; 1 without MPTCP.
+/// Number of a flow's subflows; 1 for a flow over one path.
 fn subflows(flow: &Flow) -> usize {
-    match &flow.kind {
-        FlowKind::Tcp { multipath: Some(multipath), .. } => multipath.subflows.len(),
-        _ => 1,
-    }
+    flow.kind.subflows().len().max(1)
 }

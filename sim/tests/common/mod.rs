@@ -69,7 +69,7 @@ pub(crate) fn column<'a>(run: &'a record::Run, subject: &str, name: &str) -> &'a
 pub(crate) fn host(flow: &mut Flow) -> &mut Host {
     match &mut flow.kind {
         FlowKind::Tcp { host, .. } => host,
-        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => panic!("a TCP flow"),
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn segment_by_segment(flow: &mut Flow) {
 pub(crate) fn application(flow: &mut Flow) -> &mut Application {
     match &mut flow.kind {
         FlowKind::Tcp { application, .. } => application,
-        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => panic!("a TCP flow"),
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn datagrams(name: &str, rate: Rate, packet: u32) -> Flow {
 pub(crate) fn set_size(flow: &mut Flow, bytes: u64) {
     match &mut flow.kind {
         FlowKind::Tcp { size, .. } => *size = Some(bytes),
-        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => panic!("a TCP flow"),
     }
 }
 

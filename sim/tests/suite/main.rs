@@ -13,6 +13,7 @@ mod determinism;
 mod ecn;
 mod fairness;
 mod goals;
+mod hosted;
 mod kernel;
 mod ledbat;
 mod limits;

@@ -17,10 +17,12 @@ pub enum Protocol {
     Mpquic,
     /// UDP.
     Udp,
+    /// That of a hosted stack.
+    Hosted,
 }
 
 impl Protocol {
-    const ALL: [Self; 4] = [Self::Tcp, Self::Mptcp, Self::Mpquic, Self::Udp];
+    const ALL: [Self; 5] = [Self::Tcp, Self::Mptcp, Self::Mpquic, Self::Udp, Self::Hosted];
 
     /// The name.
     #[must_use]
@@ -30,6 +32,7 @@ impl Protocol {
             Self::Mptcp => "mptcp",
             Self::Mpquic => "mpquic",
             Self::Udp => "udp",
+            Self::Hosted => "hosted",
         }
     }
 }
@@ -84,7 +87,7 @@ pub struct Flow {
     /// one does not.
     #[serde(default)]
     share: Option<f64>,
-    /// RTT samples.
+    /// RTT samples. Of a hosted stack: the smoothed RTT at each datagram that reaches its sender.
     rtt_ms: Summary,
     /// UDP: from sender to receiver, of each datagram that arrived. TCP through a relay: from the first transmission by
     /// the flow's sender to delivery in order at its receiver, of each segment.
@@ -108,6 +111,18 @@ parts {
     multipath: Multipath,
     /// QUIC: losses as the sender sees them.
     quic: QuicLosses,
+    /// The hosted stack.
+    stack: Stack,
+}
+}
+
+record! {
+/// A hosted stack at the end of the run.
+pub struct Stack {
+    /// Its name.
+    stack: String,
+    /// Why it has lost the connection; empty if it has not.
+    stack_error: String,
 }
 }
 
@@ -202,8 +217,8 @@ pub struct Subflow {
     throughput_mbps: f64,
     /// Data packets sent, first time or again.
     sent_packets: u64,
-    /// Data packets sent again on it.
-    retransmitted_packets: u64,
+    /// Data packets sent again on it. None of a hosted stack.
+    retransmitted_packets: Option<u64>,
     /// Data packets that queues dropped, links lost or checksums discarded.
     dropped_packets: u64,
     /// `dropped_packets` a second of the time that the flow was on.
@@ -240,7 +255,15 @@ impl Subflow {
     pub fn complete() -> Self {
         let (count, limited_s) = (Some(0), Some(LimitTimes::default()));
         let quic = Some(QuicLosses::default());
-        Self { recoveries: count, timeouts: count, failures: count, limited_s, quic, ..Self::default() }
+        Self {
+            retransmitted_packets: count,
+            recoveries: count,
+            timeouts: count,
+            failures: count,
+            limited_s,
+            quic,
+            ..Self::default()
+        }
     }
 }
 
@@ -261,6 +284,7 @@ impl Flow {
             gaps: Some(Gaps::default()),
             multipath: Some(Multipath::default()),
             quic: Some(QuicLosses::default()),
+            stack: Some(Stack::default()),
             ..Self::default()
         }
     }

@@ -22,7 +22,7 @@ pub use columns::{Column, ColumnVisitor, Columns};
 pub use delays::{DelayHistogram, Delays};
 pub use digest::Digest;
 pub use distribution::Distribution;
-pub use flow::{Flow, Gaps, Multipath, Protocol, QuicLosses, Requests, Subflow, Video};
+pub use flow::{Flow, Gaps, Multipath, Protocol, QuicLosses, Requests, Stack, Subflow, Video};
 pub use limits::LimitTimes;
 pub use path::{Path, PathSender, RopewalkTunnel, Tunnel};
 pub use summary::Summary;

@@ -171,7 +171,9 @@ impl<'a> Study<'a> {
         let baseline = self.baseline.iter().map(|baseline| (format!(" of {}", baseline.name), baseline.runs));
         let sides = std::iter::once((String::new(), self.runs)).chain(baseline);
         sides
-            .flat_map(|(whose, runs)| [disturbance(&whose, runs), controller_failure(&whose, runs)])
+            .flat_map(|(whose, runs)| {
+                [disturbance(&whose, runs), controller_failure(&whose, runs), lost_connection(&whose, runs)]
+            })
             .flatten()
             .collect()
     }
@@ -246,6 +248,19 @@ fn controller_failure(whose: &str, runs: &[Run]) -> Option<String> {
             first.controller_failure
         )
     })
+}
+
+/// The footnote on hosted stacks that lost their connection.
+fn lost_connection(whose: &str, runs: &[Run]) -> Option<String> {
+    let lost = |run: &Run| {
+        run.flows.iter().find_map(|flow| {
+            let stack = flow.stack.as_ref().filter(|stack| !stack.stack_error.is_empty())?;
+            Some(format!("{}, {}: {}", flow.name, stack.stack, stack.stack_error))
+        })
+    };
+    let first = runs.iter().find_map(lost)?;
+    let count = runs.iter().filter(|run| lost(run).is_some()).count();
+    Some(format!("In {count} of {}{whose} a connection was lost ({first}).", plural(runs.len(), "run")))
 }
 
 /// Short names of dotted keys: the last word (`delay` for `path.eno2.delay`), or as many as distinguish the keys.

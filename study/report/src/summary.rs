@@ -30,9 +30,9 @@ const FLOW: [Column<Flow>; 7] = [
     ("RTT ms", |flow| number(reliable(flow), |flow| flow.rtt_ms.mean)),
     ("p95 ms", |flow| number(reliable(flow), |flow| flow.rtt_ms.p95)),
     ("sent", |flow| flow.sent_packets as f64),
-    ("retrans.", |flow| number(reliable(flow), |flow| flow.retransmitted_packets as f64)),
-    ("spurious", |flow| number(reliable(flow), |flow| flow.spurious_recoveries as f64)),
-    ("RTOs", |flow| number(reliable(flow), |flow| flow.timeouts as f64)),
+    ("retrans.", |flow| number(ours(flow), |flow| flow.retransmitted_packets as f64)),
+    ("spurious", |flow| number(ours(flow), |flow| flow.spurious_recoveries as f64)),
+    ("RTOs", |flow| number(ours(flow), |flow| flow.timeouts as f64)),
 ];
 
 /// Shown only if flows compete.
@@ -70,6 +70,11 @@ fn reliable(flow: &Flow) -> Option<&Flow> {
     (flow.protocol != Protocol::Udp).then_some(flow)
 }
 
+/// A flow whose sender tells of its recoveries: acknowledged, and no hosted stack's.
+fn ours(flow: &Flow) -> Option<&Flow> {
+    reliable(flow).filter(|flow| flow.protocol != Protocol::Hosted)
+}
+
 /// The requests of a flow, if some were answered.
 fn answered(flow: &Flow) -> Option<Requests> {
     flow.requests.filter(|requests| requests.requests > 0)
@@ -85,7 +90,7 @@ const SUBFLOW: [Column<Subflow>; 8] = [
     ("RTT ms", |subflow| subflow.rtt_ms.mean),
     ("p95 ms", |subflow| subflow.rtt_ms.p95),
     ("sent", |subflow| subflow.sent_packets as f64),
-    ("retrans.", |subflow| subflow.retransmitted_packets as f64),
+    ("retrans.", |subflow| number(subflow.retransmitted_packets, |packets| packets as f64)),
     ("drops/s", |subflow| subflow.drops_per_s),
     ("RTOs", |subflow| number(subflow.timeouts, |timeouts| timeouts as f64)),
     ("failures", |subflow| number(subflow.failures, |failures| failures as f64)),

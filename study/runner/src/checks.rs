@@ -17,7 +17,7 @@ const MAX_ERRORS_READ: usize = 100;
 /// Number of values of a flow, a subflow or a path in one sample.
 const VALUES_PER_SAMPLE: u64 = 10;
 
-/// Checks the names and the parameters of congestion controls and schedulers in every cell, and the number of values of
+/// Checks the names and the parameters of congestion controls, schedulers and stacks in every cell, and the number of values of
 /// all time series (at most 30 million).
 ///
 /// # Errors
@@ -25,6 +25,7 @@ const VALUES_PER_SAMPLE: u64 = 10;
 pub fn check(scenario: &Scenario) -> Result<(), Error> {
     let mut errors = congestion_control_errors(scenario);
     errors.extend(scheduler_errors(scenario));
+    errors.extend(stack_errors(scenario));
     // Many cells have the same error.
     let mut told = HashSet::new();
     errors.retain(|error| told.insert((error.line(), error.message().to_owned())));
@@ -128,6 +129,39 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
     })
 }
 
+/// The errors of the stacks of every cell with their parameters.
+fn stack_errors(scenario: &Scenario) -> Vec<scenario::Error> {
+    let mut errors = Vec::new();
+    for (cell, experiment) in scenario.cells.iter().map(|cell| &cell.experiment).enumerate() {
+        for flow in &experiment.flows {
+            let FlowKind::Hosted(hosted) = &flow.kind else { continue };
+            let key = format!("flow.{}.stack", flow.name);
+            errors.extend(check_stack(&hosted.stack).err().map(|(parameter, message, help)| {
+                scenario.error_in(cell, &format!("{key}{parameter}"), &message, &help)
+            }));
+        }
+    }
+    errors.truncate(MAX_ERRORS_READ);
+    errors
+}
+
+/// Checks a stack; the error has the rest of the key, the message and the help.
+fn check_stack(choice: &AlgorithmChoice) -> Result<(), (String, String, String)> {
+    let name = &choice.name;
+    let Some(entry) = stack::find(name) else {
+        let names: Vec<String> = stack::entries().iter().map(|entry| format!("`{}`", entry.name)).collect();
+        let help = match names.as_slice() {
+            [] => "it has none: `ropewalk-stacks` in examples/stacks is a program with quinn and noq".to_owned(),
+            names => format!("it has {}", names.join(", ")),
+        };
+        return Err((String::new(), format!("this program has no stack `{name}`"), help));
+    };
+    entry.params(&choice.parameters).map(drop).map_err(|error| {
+        let help = format!("`ropewalk list stacks {name}` shows its parameters");
+        (format!(".{}", error.key), format!("{name}: {error}"), help)
+    })
+}
+
 /// The errors of every congestion control of every cell with its parameters.
 fn congestion_control_errors(scenario: &Scenario) -> Vec<scenario::Error> {
     let cells = scenario.cells.iter().enumerate();
@@ -156,6 +190,10 @@ pub(crate) fn congestion_control_notes(scenario: &Scenario) -> Vec<String> {
 pub(crate) fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some((format!("flow.{}.congestion", flow.name), congestion)),
+        FlowKind::Hosted(hosted) => {
+            let congestion = hosted.congestion.as_ref().filter(|choice| !choice.name.starts_with(stack::OWN));
+            congestion.map(|congestion| (format!("flow.{}.congestion", flow.name), congestion))
+        }
         FlowKind::ConstantRate { .. } => None,
     });
     let ropewalk = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref());

@@ -1,4 +1,4 @@
-//! Versions of the code that is not the program's: of algorithms and schedulers that were registered at run time.
+//! Versions of the code that is not the program's: of algorithms, schedulers and stacks that were registered at run time.
 
 use crate::checks::congestions;
 use control::registry;
@@ -6,7 +6,7 @@ use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
 use std::collections::BTreeMap;
 
-/// The code version of each registered algorithm and scheduler that a scenario names; none for built-in ones.
+/// The code version of each registered algorithm, scheduler and stack that a scenario names; none for built-in ones.
 #[must_use]
 pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
@@ -17,14 +17,20 @@ pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let named =
         |kind: &str, (name, version): (&str, Option<&str>)| Some((format!("{kind} {name}"), version?.to_owned()));
     let algorithms = algorithms.filter_map(|entry| named("congestion", entry));
-    algorithms.chain(schedulers.filter_map(|entry| named("scheduler", entry))).collect()
+    let stacks = experiments().flat_map(|experiment| &experiment.flows).filter_map(|flow| match &flow.kind {
+        FlowKind::Hosted(hosted) => stack::find(&hosted.stack.name),
+        FlowKind::Tcp { .. } | FlowKind::ConstantRate { .. } => None,
+    });
+    let stacks = stacks.map(|entry| (entry.name, Some(entry.code_version)));
+    let schedulers = schedulers.filter_map(|entry| named("scheduler", entry));
+    algorithms.chain(schedulers).chain(stacks.filter_map(|entry| named("stack", entry))).collect()
 }
 
 /// The schedulers of the flows and of the tunnel.
 fn schedulers(experiment: &Experiment) -> impl Iterator<Item = &AlgorithmChoice> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { multipath, .. } => multipath.as_ref().map(|multipath| &multipath.scheduler),
-        FlowKind::ConstantRate { .. } => None,
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
     });
     let of_tunnel = experiment.tunnel.as_ref().map(|tunnel| match &tunnel.ropewalk {
         None => &tunnel.mpt_scheduler,

@@ -74,6 +74,7 @@ fn loss_rate(loss: f64, rtt: f64) -> f64 {
 fn source_rate(flow: &Flow) -> f64 {
     match &flow.kind {
         FlowKind::ConstantRate { rate, .. } => rate.as_bits() as f64,
+        FlowKind::Hosted(hosted) => hosted.rate.map_or(f64::INFINITY, |rate| rate.as_bits() as f64),
         FlowKind::Tcp { application, .. } => match application {
             Application::Greedy => f64::INFINITY,
             Application::Steady { rate, .. } => rate.as_bits() as f64,

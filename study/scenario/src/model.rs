@@ -133,6 +133,25 @@ pub enum FlowKind {
         /// Bytes of one datagram with its IP and UDP headers.
         packet: u32,
     },
+    /// A connection of a stack that the program hosts.
+    Hosted(Box<Hosted>),
+}
+
+/// The configuration of a connection of a hosted stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hosted {
+    /// The stack.
+    pub stack: AlgorithmChoice,
+    /// The congestion control; none for the stack's default.
+    pub congestion: Option<AlgorithmChoice>,
+    /// Bytes to send, or as much as possible.
+    pub size: Option<u64>,
+    /// The rate at which the application writes; none for as fast as possible.
+    pub rate: Option<Rate>,
+    /// The paths of the connection. The first one opens it.
+    pub subflows: Vec<Subflow>,
+    /// Bytes of an IP header: 20, or 40 for IPv6.
+    pub ip_header: u32,
 }
 
 /// The configuration of a connection over several paths.
@@ -300,12 +319,22 @@ impl Experiment {
 }
 
 impl FlowKind {
-    /// The subflows of an MPTCP connection, or the paths of a multipath QUIC connection.
+    /// The subflows of an MPTCP connection, or the paths of a connection of multipath QUIC or of a hosted stack.
     #[must_use]
     pub fn subflows(&self) -> &[Subflow] {
         match self {
             Self::Tcp { multipath: Some(multipath), .. } => &multipath.subflows,
-            _ => &[],
+            Self::Hosted(hosted) => &hosted.subflows,
+            Self::Tcp { .. } | Self::ConstantRate { .. } => &[],
+        }
+    }
+
+    /// [`subflows`](Self::subflows), to be changed.
+    pub(crate) fn subflows_mut(&mut self) -> &mut [Subflow] {
+        match self {
+            Self::Tcp { multipath: Some(multipath), .. } => &mut multipath.subflows,
+            Self::Hosted(hosted) => &mut hosted.subflows,
+            Self::Tcp { .. } | Self::ConstantRate { .. } => &mut [],
         }
     }
 }

@@ -94,8 +94,9 @@ impl ColumnVisitor for Writer {
     }
 
     fn visit_string(&mut self, name: &str, value: &mut String) {
+        let value = self.cell(Some(ByteArray::from(value.as_str())));
         let Column::Texts(column) = self.column(name, Column::Texts(Vec::new())) else { unreachable!() };
-        column.push(Some(ByteArray::from(value.as_str())));
+        column.push(value);
     }
 
     fn begin_part(&mut self, is_there: bool) {

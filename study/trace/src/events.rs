@@ -314,7 +314,7 @@ fn describe(content: &TracedContent) -> (&'static str, Option<u64>, Option<u64>,
         TracedContent::Quic(packet) => ("quic", Some(packet.number), None, None),
         TracedContent::QuicReply(_) => ("quic-ack", None, None, None),
         TracedContent::Request(number) => ("request", Some(u64::from(*number)), None, None),
-        TracedContent::Udp(number) => ("datagram", Some(*number), None, None),
+        TracedContent::Udp(number) | TracedContent::Datagram { number, .. } => ("datagram", Some(*number), None, None),
         TracedContent::Tunnel => ("tunnel-datagram", None, None, None),
         TracedContent::Stray => ("stray", None, None, None),
     }

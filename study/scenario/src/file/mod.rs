@@ -325,8 +325,8 @@ pub(crate) struct Flow {
     pub(crate) kind: Kind,
     /// Name of the path that the flow takes. Default: the tunnel, or the only path.
     pub(crate) path: Option<Spanned<String>>,
-    /// MPTCP and multipath QUIC: names of paths, with one subflow over each. The first one opens the connection. A
-    /// path may have several subflows. Default: all paths.
+    /// MPTCP, multipath QUIC and hosted connections: names of paths, with one subflow over each. The first one opens the
+    /// connection. A path may have several subflows. Default: all paths; of a hosted connection `path`.
     pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
     /// MPTCP and multipath QUIC, instead of `paths`: subflows that join late, leave early, or are backups. Example:
     /// `[{ path = "lte" }, { path = "wifi", join = "2s", leave = "8s" }, { path = "dsl", backup = true }]`.
@@ -352,16 +352,20 @@ pub(crate) struct Flow {
     pub(crate) count: Option<Spanned<u32>>,
     /// Delay between the starts of these flows. Default: `"0s"`.
     pub(crate) stagger: Option<Spanned<Time>>,
+    /// A hosted connection (required): the stack. A name of `ropewalk list stacks`, or with parameters: `{ name = "noq",
+    /// receive_window = 12500000 }`.
+    pub(crate) stack: Option<Spanned<Algorithm>>,
     /// TCP, MPTCP and QUIC: congestion control. A name of `ropewalk list algorithms`, or with parameters: `{ name =
-    /// "cubic", beta = 0.7 }`. A parameter `file` names a file, relative to the folder of the scenario. Default:
-    /// `"cubic"`.
+    /// "cubic", beta = 0.7 }`. A parameter `file` names a file, relative to the folder of the scenario. A hosted
+    /// connection has one of these, or one of its stack: `"own:bbr3"`. Default: `"cubic"`; of a hosted connection that of
+    /// its stack.
     pub(crate) congestion: Option<Spanned<Algorithm>>,
-    /// TCP, MPTCP and QUIC: bytes to send. Default: endless.
+    /// TCP, MPTCP, QUIC and hosted connections: bytes to send. Default: endless.
     pub(crate) size: Option<Spanned<Size>>,
     /// TCP: the keys that differ from `[host]`. Default: as `[host]`.
     pub(crate) host: Option<Spanned<Host>>,
-    /// UDP (required): the rate, with IP and UDP headers. TCP: the application writes payload at this rate. Default:
-    /// for TCP as fast as possible.
+    /// UDP (required): the rate, with IP and UDP headers. Others: the application writes payload at this rate. Default:
+    /// as fast as possible.
     pub(crate) rate: Option<Spanned<BitRate>>,
     /// TCP with a `rate`: bytes of one write. Data that does not fill a segment waits for the next write. Default: a
     /// segment.
@@ -399,6 +403,8 @@ pub(crate) enum Kind {
     Mpquic,
     /// UDP at a constant rate.
     Udp,
+    /// A connection of a QUIC stack, or of another transport, that the program contains.
+    Hosted,
 }
 
 /// A change of a link, or of a path's links: `up` of all of them, `rate` and `loss` of the slowest, `delay` of the one

@@ -5,6 +5,7 @@ mod checks;
 mod discipline;
 mod events;
 mod fat_tree;
+mod hosted;
 pub(crate) mod multipath;
 pub(crate) mod network;
 mod pipe;

@@ -2,7 +2,7 @@
 
 use super::checks::{algorithm, find, parse_bytes};
 use crate::file;
-use crate::file::{Kind, LossThresholds, MptcpStack, Subflow};
+use crate::file::{LossThresholds, MptcpStack, Subflow};
 use crate::files::Files;
 use crate::model::{self, AlgorithmChoice, Multipath, MultipathTransport, Path};
 use parse::{Diagnostic, Size, Spanned};
@@ -80,7 +80,7 @@ fn option_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     }
 }
 
-fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Diagnostic> {
+pub(super) fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
     let plain = |path| model::Subflow { path, backup: false, join: Span::ZERO, leave: None };
     let subflows: Vec<model::Subflow> = match (&table.subflow, &table.paths) {
@@ -99,10 +99,7 @@ fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, D
         (None, None) => (0..paths.len()).map(plain).collect(),
     };
     match subflows.first() {
-        None => {
-            let kind = if table.kind == Kind::Mpquic { "mpquic" } else { "mptcp" };
-            Err(Diagnostic::new(table.name.span(), format!("an {kind} flow needs at least one path")))
-        }
+        None => Err(Diagnostic::new(table.name.span(), "a connection needs at least one path")),
         Some(first) if first.join != Span::ZERO => {
             let diagnostic =
                 Diagnostic::new(table.name.span(), "the first subflow opens the connection: it cannot `join` later");

@@ -2,7 +2,7 @@
 
 use super::checks::{Names, algorithm, check_positive, find, parse_bytes};
 use super::requests::requests;
-use super::{fat_tree, multipath};
+use super::{fat_tree, hosted, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
@@ -51,6 +51,7 @@ pub(super) fn flows(
             (Kind::Udp, _) => {
                 udp(spanned_table, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?
             }
+            (Kind::Hosted, route) => hosted::flow(flow_table, route, paths, &file.host, files)?,
             _ => tcp(flow_table, paths, &file.host, files)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
@@ -140,7 +141,8 @@ fn check_packet_size(
 
 fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
-    if matches!(spanned_table.get().kind, Kind::Mptcp | Kind::Mpquic) {
+    let file::Flow { kind, paths: several, .. } = spanned_table.get();
+    if matches!(kind, Kind::Mptcp | Kind::Mpquic) || *kind == Kind::Hosted && several.is_some() {
         return Ok(Route::Subflows);
     }
     match &spanned_table.get().path {
@@ -173,9 +175,7 @@ fn route_in_fat_tree(flow_table: &file::Flow) -> Result<Route, Diagnostic> {
 
 /// A flow's route and kind with paths that are counted from `first` on.
 fn from_path(first: usize, route: Route, mut kind: FlowKind) -> (Route, FlowKind) {
-    if let FlowKind::Tcp { multipath: Some(multipath), .. } = &mut kind {
-        multipath.subflows.iter_mut().for_each(|subflow| subflow.path += first);
-    }
+    kind.subflows_mut().iter_mut().for_each(|subflow| subflow.path += first);
     let route = if let Route::Path(path) = route { Route::Path(path + first) } else { route };
     (route, kind)
 }
@@ -227,6 +227,7 @@ fn tcp(
             refuse_keys(
                 "mptcp",
                 [
+                    ("stack", span(&flow_table.stack)),
                     ("packet", span(&flow_table.packet)),
                     ("path", span(&flow_table.path)),
                     ("quic", span(&flow_table.quic)),
@@ -239,6 +240,7 @@ fn tcp(
             refuse_keys(
                 "mpquic",
                 [
+                    ("stack", span(&flow_table.stack)),
                     ("packet", span(&flow_table.packet)),
                     ("path", span(&flow_table.path)),
                     ("requests", span(&flow_table.requests)),
@@ -250,7 +252,7 @@ fn tcp(
             Some(Box::new(multipath::quic(flow_table, paths, files)?))
         }
         _ => {
-            refuse_keys("tcp", [("packet", flow_table.packet.as_ref().map(Spanned::span))])?;
+            refuse_keys("tcp", [("packet", span(&flow_table.packet)), ("stack", span(&flow_table.stack))])?;
             refuse_keys("tcp", multipath_keys(flow_table))?;
             None
         }
@@ -312,7 +314,7 @@ fn multipath_keys(flow_table: &file::Flow) -> [(&'static str, Option<Range<usize
     ]
 }
 
-fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+pub(super) fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
     value.as_ref().map(Spanned::span)
 }
 
@@ -352,7 +354,7 @@ fn udp(spanned_table: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagno
         (flow_table.write.as_ref().map(Spanned::span), flow_table.requests.as_ref().map(Spanned::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     refuse_keys("udp", keys)?;
-    refuse_keys("udp", [("video", span(&flow_table.video))])?;
+    refuse_keys("udp", [("video", span(&flow_table.video)), ("stack", span(&flow_table.stack))])?;
     refuse_keys("udp", multipath_keys(flow_table))?;
     let (Some(rate), Some(packet)) = (&flow_table.rate, &flow_table.packet) else {
         let diagnostic = Diagnostic::new(flow_table.name.span(), "a udp flow needs `rate` and `packet`");
@@ -370,7 +372,10 @@ fn udp(spanned_table: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagno
 }
 
 /// Refuses keys of another kind of flow.
-fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Diagnostic> {
+pub(super) fn refuse_keys<const N: usize>(
+    kind: &str,
+    keys: [(&str, Option<Range<usize>>); N],
+) -> Result<(), Diagnostic> {
     let article = if kind.starts_with('m') { "an" } else { "a" };
     match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
         Some((key, span)) => Err(Diagnostic::new(span, format!("{article} {kind} flow has no `{key}`"))),
@@ -405,7 +410,7 @@ fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
 }
 
 /// Sets the fields that `table` has.
-fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
+pub(super) fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     match table.profile {
         Some(Profile::Linux) => *host = Host::default(),
         Some(Profile::Linux6_1) => *host = Host::linux_6_1(),

@@ -436,7 +436,7 @@ fn multipath_flows() {
     }
     for (line, key, phrase) in [
         ("path = \"wire\"", "path", "an mpquic flow has no `path`"),
-        ("paths = []", "name", "an mpquic flow needs at least one path"),
+        ("paths = []", "name", "a connection needs at least one path"),
         ("requests = { size = \"1kB\" }", "requests", "an mpquic flow has no `requests`"),
         ("video = { rate = \"1mbit\" }", "video", "an mpquic flow has no `video`"),
         ("mptcp = { stack = \"upstream\" }", "mptcp", "an mpquic flow has no `mptcp`"),

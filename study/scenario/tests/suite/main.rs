@@ -6,6 +6,7 @@ mod common;
 mod effective;
 mod fat_tree;
 mod good_inputs;
+mod hosted;
 mod schema_defaults;
 mod several;
 mod shipped;

@@ -237,7 +237,7 @@ fn a_star_is_every_element_of_a_list() {
     assert!(experiment.links.iter().all(|link| link.forward.loss == LossModel::Random(0.02)), "{:?}", experiment.links);
     let names = experiment.flows.iter().map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => congestion.name.as_str(),
-        FlowKind::ConstantRate { .. } => "",
+        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => "",
     });
     assert_eq!(names.collect::<Vec<_>>(), ["reno", "reno"]);
 }
@@ -249,7 +249,7 @@ fn a_beginning_with_a_star_is_every_element_whose_name_begins_so() {
         let experiment = &read(&text, &["flow.tcp.congestion=reno", set]).cells[0].experiment;
         let name = |kind: &FlowKind| match kind {
             FlowKind::Tcp { congestion, .. } => congestion.name.clone(),
-            FlowKind::ConstantRate { .. } => String::new(),
+            FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => String::new(),
         };
         experiment.flows.iter().map(|flow| name(&flow.kind)).collect()
     };

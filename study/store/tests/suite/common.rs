@@ -1,8 +1,8 @@
 //! Runs made up from a number, with something in every field.
 
 use record::{
-    Cpu, DelayHistogram, Flow, Gaps, LimitTimes, Multipath, Path, Protocol, QuicLosses, Requests, Run, Series, Subflow,
-    Summary, Tunnel, Video, Work,
+    Cpu, DelayHistogram, Flow, Gaps, LimitTimes, Multipath, Path, Protocol, QuicLosses, Requests, Run, Series, Stack,
+    Subflow, Summary, Tunnel, Video, Work,
 };
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
@@ -87,6 +87,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duplicate_bytes: completion_s.map(|_| 10),
         multipath: completion_s.map(|_| multipath(summary)),
         quic: completion_s.map(|_| QuicLosses { declared_lost_packets: 17, spurious_losses: 18 }),
+        stack: completion_s.map(|_| Stack { stack: "noq".to_owned(), stack_error: "too, many\ngaps".to_owned() }),
         limited_s: completion_s.map(|_| limits(x)),
     };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };

@@ -169,6 +169,9 @@ impl Page {
                 each(flow, usize::from(packet.path), &Packet { connection: 0, number, data: Some(chunk), kind });
             }
             TracedContent::Udp(number) => each(flow, 0, &plain(number, DATA)),
+            TracedContent::Datagram { number, is_data: true } => {
+                each(flow, usize::from(traced.connection), &plain(number, DATA));
+            }
             _ => {}
         }
     }
