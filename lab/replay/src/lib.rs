@@ -1,4 +1,4 @@
-//! Random situations of a TCP sender, as scripts that our machine and a kernel can both play, and the comparison of their
+//! Random situations of a TCP sender or receiver, as scripts that our machine and a kernel can both play, and the comparison of their
 //! behaviour.
 //!
 //! - `situation`: the hosts, the application's writes, the network and the peer, drawn from a seed.
@@ -8,6 +8,7 @@
 //! - `recording`: the state of a sender around each acknowledgement, and the packets that it sent.
 //! - `difference`: the first difference of two recordings; `timeline`: the events before it, in words.
 //! - `explain`: named changes of our machine, one of which may make a difference disappear.
+//! - [`receiving`]: the same for a receiver.
 //! - `shrink`: shorter scripts to try; `coverage`: the states and transitions that recordings reached.
 
 mod coverage;
@@ -16,6 +17,7 @@ mod explain;
 mod machine;
 mod network;
 mod peer;
+pub mod receiving;
 mod recording;
 mod script;
 mod shrink;

@@ -66,7 +66,7 @@ const LATE: [f64; 5] = [0.0, 0.0, 0.0, 0.05, 0.15];
 const RARE: [f64; 6] = [0.0, 0.0, 0.0, 0.0, 0.02, 0.1];
 /// Time of the handshake beyond the round trip, microseconds: a kernel measures it some microseconds shorter, which matters
 /// if the sum just reaches a whole number of ticks or of Hybla's 25 ms.
-const HANDSHAKE_US: u64 = 30;
+pub(crate) const HANDSHAKE_US: u64 = 30;
 /// Window without a limit, segments.
 const WIDE: u64 = 2000;
 
@@ -160,6 +160,7 @@ fn windows(rng: &mut RngStream) -> Vec<(u64, u64)> {
     changes
 }
 
-fn pick<T: Copy>(rng: &mut RngStream, values: &[T]) -> T {
+/// One of these values.
+pub(crate) fn pick<T: Copy>(rng: &mut RngStream, values: &[T]) -> T {
     values[rng.below(values.len() as u64) as usize]
 }

@@ -37,7 +37,7 @@ const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `agent PLAN RESULTS` carries out a plan; `agent replay SCRIPTS RECORDINGS [NAMESPACE]` plays scripts; `agent off` powers
+/// `agent PLAN RESULTS` carries out a plan; `agent replay SIDE SCRIPTS RECORDINGS [NAMESPACE]` plays scripts; `agent off` powers
 /// the guest off, `agent preload` reads the program into the guest's memory. Outside of guests `agent link ...` is an
 /// emulated link, `agent reap TESTBED` a reaper, `agent testbed LINK ...` a testbed, and `agent kernel-drill ...` a
 /// campaign.
@@ -50,8 +50,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["link", ref link @ ..] => emulator::main(link),
         ["reap", testbed, ref run @ ..] => testbed::reap(testbed, run),
         ["testbed", ref links @ ..] => testbed::interactive_main(links),
-        ["replay", scripts, recordings] => replay::play(scripts, recordings, None),
-        ["replay", scripts, recordings, namespace] => replay::play(scripts, recordings, Some(namespace)),
+        ["replay", side, scripts, recordings] => replay::play(side, scripts, recordings, None),
+        ["replay", side, scripts, recordings, namespace] => replay::play(side, scripts, recordings, Some(namespace)),
         ["kernel-drill", ref options @ ..] => replay::campaign(options),
         [plan, answer] => carry_out(plan, answer),
         _ => Err("only the lab starts the lab's agent, inside its guests and for its testbeds".into()),

@@ -3,9 +3,10 @@
 use super::Outcome;
 use super::judge::Judge;
 use super::shrinking::{Case, shrink};
+use super::side::{Receivers, Senders, Side};
 use super::verdicts::{Verdict, Verdicts, to_json};
 use crate::BackendChoice;
-use replay::{Coverage, Golden, Recording, Script, Situation, Tolerance, first_difference, script_of, timeline};
+use replay::{Coverage, Tolerance};
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
@@ -24,6 +25,8 @@ const REAL: Tolerance = Tolerance { time_us: 2500 };
 /// The options of a campaign.
 struct Options {
     choice: BackendChoice,
+    /// Whether the receiver is compared, instead of the sender.
+    is_receiver: bool,
     congestion: Vec<String>,
     seeds: Range<u64>,
     folder: PathBuf,
@@ -35,21 +38,26 @@ struct Options {
     keep: Option<PathBuf>,
 }
 
-/// `agent kernel-drill --on uml|netns [--congestion NAME,...] [--seeds FROM..TO] [--folder FOLDER] [--again] [--shrink]
-/// [--keep FOLDER]`.
+/// `agent kernel-drill [--side sender|receiver] [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--folder FOLDER]
+/// [--again] [--shrink] [--keep FOLDER]`.
 pub(crate) fn main(arguments: &[&str]) -> Outcome<()> {
     let options = parse(arguments)?;
     let program = std::env::current_exe()?;
     let judge = Judge::find(options.choice, &program.display().to_string(), "lab-agent")?;
     println!("{}, a tick of {} us", judge.describe(), judge.tick_us());
+    if options.is_receiver {
+        return Campaign { judge: &judge, options: &options, side: Receivers }.run();
+    }
     let all = judge.congestion_controls().to_vec();
     let names = if options.congestion.is_empty() { &all } else { &options.congestion };
-    names.iter().try_for_each(|name| Campaign { judge: &judge, options: &options, congestion: name }.run())
+    let campaign = |congestion| Campaign { judge: &judge, options: &options, side: Senders { congestion } };
+    names.iter().try_for_each(|name| campaign(name).run())
 }
 
 fn parse(arguments: &[&str]) -> Outcome<Options> {
     let mut options = Options {
         choice: BackendChoice::Uml,
+        is_receiver: false,
         congestion: Vec::new(),
         seeds: 0..100,
         folder: "target/kernel-drill".into(),
@@ -61,6 +69,7 @@ fn parse(arguments: &[&str]) -> Outcome<Options> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match *word {
+            "--side" => options.is_receiver = parse_side(value()?)?,
             "--on" => options.choice = parse_choice(value()?)?,
             "--congestion" => options.congestion = value()?.split(',').map(str::to_owned).collect(),
             "--seeds" => options.seeds = parse_seeds(value()?)?,
@@ -72,6 +81,14 @@ fn parse(arguments: &[&str]) -> Outcome<Options> {
         }
     }
     Ok(options)
+}
+
+fn parse_side(text: &str) -> Result<bool, String> {
+    match text {
+        "sender" => Ok(false),
+        "receiver" => Ok(true),
+        other => Err(format!("--side {other}: expected sender or receiver")),
+    }
 }
 
 fn parse_choice(text: &str) -> Result<BackendChoice, String> {
@@ -88,16 +105,16 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     bounds.filter(|seeds| !seeds.is_empty()).ok_or_else(error)
 }
 
-struct Campaign<'a> {
+struct Campaign<'a, S: Side> {
     judge: &'a Judge,
     options: &'a Options,
-    congestion: &'a str,
+    side: S,
 }
 
-impl Campaign<'_> {
+impl<S: Side> Campaign<'_, S> {
     fn run(&self) -> Outcome<()> {
         let Options { folder, seeds, again, .. } = self.options;
-        let mut verdicts = Verdicts::open(folder, self.judge.release(), self.congestion)?;
+        let mut verdicts = Verdicts::open(folder, self.judge.release(), self.side.name())?;
         let is_due = |seed: &u64| {
             let prior = verdicts.of.get(seed);
             prior.is_none_or(|verdict| *again && (verdict.is_late || verdict.difference.is_some()))
@@ -109,7 +126,9 @@ impl Campaign<'_> {
             println!("{}", verdicts.summary().lines().next().unwrap_or_default());
         }
         print!("{}", verdicts.summary());
-        println!("  {} transitions of the congestion state on the kernel:\n{coverage}", coverage.len());
+        if !coverage.is_empty() {
+            println!("  {} transitions of the congestion state on the kernel:\n{coverage}", coverage.len());
+        }
         Ok(())
     }
 
@@ -118,21 +137,21 @@ impl Campaign<'_> {
     }
 
     fn play(&self, seeds: &[u64], coverage: &mut Coverage, shrunk: &mut BTreeSet<String>) -> Outcome<Vec<Verdict>> {
-        let script = |seed: &u64| script_of(&Situation::drawn(*seed, self.congestion, self.judge.tick_us()));
-        let mut left: Vec<(u64, Script)> =
+        let script = |seed: &u64| self.side.script(*seed, self.judge.tick_us());
+        let mut left: Vec<(u64, S::Script)> =
             seeds.iter().map(|seed| Ok((*seed, script(seed)?))).collect::<Result<_, String>>()?;
         let mut verdicts = Vec::new();
         let attempts = if self.judge.is_virtual() { 1 } else { ATTEMPTS };
         for attempt in 1..=attempts {
-            let scripts: Vec<Script> = left.iter().map(|(_, script)| script.clone()).collect();
+            let scripts: Vec<S::Script> = left.iter().map(|(_, script)| script.clone()).collect();
             let mut again = Vec::new();
-            for ((seed, script), kernel) in left.into_iter().zip(self.judge.play(&scripts)?) {
+            for ((seed, script), kernel) in left.into_iter().zip(S::play(self.judge, &scripts)?) {
                 let verdict = self.judge_script(seed, &script, &kernel)?;
                 if attempt < attempts && (verdict.is_late || verdict.difference.is_some()) {
                     again.push((seed, script));
                     continue;
                 }
-                coverage.add(&script, &kernel);
+                S::cover(coverage, &script, &kernel);
                 self.keep(&verdict, script, kernel, shrunk)?;
                 verdicts.push(verdict);
             }
@@ -141,33 +160,39 @@ impl Campaign<'_> {
         Ok(verdicts)
     }
 
-    fn judge_script(&self, seed: u64, script: &Script, kernel: &Recording) -> Outcome<Verdict> {
+    fn judge_script(&self, seed: u64, script: &S::Script, kernel: &S::Recording) -> Outcome<Verdict> {
         let tolerance = self.tolerance();
-        let mut difference = first_difference(script, &replay::play(script)?, kernel, tolerance);
-        let is_late = !self.judge.is_virtual() && kernel.late_us > MAX_LATE_US;
+        let mut difference = S::difference(script, &S::ours(script)?, kernel, tolerance);
+        let is_late = !self.judge.is_virtual() && S::late_us(kernel) > MAX_LATE_US;
         let mut explanation = None;
         if difference.is_some() && !is_late {
-            explanation = replay::explanation(script, kernel, tolerance);
+            explanation = S::explanation(script, kernel, tolerance);
             // What is left of it without what is explained.
-            let left = first_difference(script, &replay::closest(script, kernel, tolerance)?, kernel, tolerance);
+            let left = S::difference(script, &S::closest(script, kernel, tolerance)?, kernel, tolerance);
             difference = left.or(difference);
         }
-        Ok(Verdict { seed, acks: script.acks.len(), difference, explanation, is_late })
+        Ok(Verdict { seed, acks: S::len(script), difference, explanation, is_late })
     }
 
     /// Keeps a script that differs, with its timeline, and a script that does not differ if that is asked for.
-    fn keep(&self, verdict: &Verdict, script: Script, kernel: Recording, shrunk: &mut BTreeSet<String>) -> Outcome<()> {
-        let name = format!("{}-{}-{}", self.judge.release(), self.congestion, verdict.seed);
+    fn keep(
+        &self,
+        verdict: &Verdict,
+        script: S::Script,
+        kernel: S::Recording,
+        shrunk: &mut BTreeSet<String>,
+    ) -> Outcome<()> {
+        let name = format!("{}-{}-{}", self.judge.release(), self.side.name(), verdict.seed);
         match (&verdict.difference, &self.options.keep) {
             (None, Some(folder)) => self.write(folder, &name, script, kernel),
             (Some(difference), _) if !verdict.is_late => {
-                let ours = replay::closest(&script, &kernel, self.tolerance())?;
-                let mut case = Case { script, ours, kernel, difference: difference.clone() };
+                let ours = S::closest(&script, &kernel, self.tolerance())?;
+                let mut case = Case::<S> { script, ours, kernel, difference: difference.clone() };
                 if self.options.shrink && shrunk.insert(difference.class()) {
                     case = shrink(self.judge, case, self.tolerance())?;
                 }
                 let folder = self.options.folder.join("differences");
-                let text = timeline(&case.script, &case.ours, &case.kernel, &case.difference);
+                let text = case.timeline();
                 self.write(&folder, &name, case.script, case.kernel)?;
                 Ok(fs::write(folder.join(format!("{name}.txt")), text)?)
             }
@@ -175,9 +200,9 @@ impl Campaign<'_> {
         }
     }
 
-    fn write(&self, folder: &Path, name: &str, script: Script, recording: Recording) -> Outcome<()> {
+    fn write(&self, folder: &Path, name: &str, script: S::Script, recording: S::Recording) -> Outcome<()> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let golden = Golden { kernel: self.judge.describe(), script, recording };
+        let golden = S::golden(self.judge.describe(), script, recording);
         Ok(fs::write(folder.join(format!("{name}.json")), to_json(&golden)?)?)
     }
 }

@@ -8,7 +8,9 @@ use crate::host_kernel::{HostKernel, log_tail};
 use crate::processes::{self, RUN_VARIABLE};
 use crate::protocol::Plan;
 use crate::{Error, testbed};
-use replay::{Recording, Script};
+use replay::{Recording, Script, receiving};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -83,35 +85,53 @@ impl Judge {
         &self.backend.capabilities().congestion_controls
     }
 
-    /// Plays scripts. The recordings are in the same order.
+    /// Plays scripts of a sender. The recordings are in the same order.
     ///
     /// # Errors
     /// The run failed; the error gives the reason, with the run's messages.
     pub fn play(&self, scripts: &[Script]) -> Result<Vec<Recording>, Error> {
+        self.play_side("sender", scripts, scripts.iter().map(|script| script.end_us).sum())
+    }
+
+    /// Plays scripts of a receiver, as [`play`](Self::play) does.
+    ///
+    /// # Errors
+    /// As those of [`play`](Self::play).
+    pub fn play_receivers(&self, scripts: &[receiving::Script]) -> Result<Vec<receiving::Recording>, Error> {
+        self.play_side("receiver", scripts, scripts.iter().map(|script| script.end_us).sum())
+    }
+
+    /// Plays scripts of a side, which would take `total_us` one after the other.
+    fn play_side<S: Serialize, R: DeserializeOwned>(
+        &self,
+        side: &str,
+        scripts: &[S],
+        total_us: u64,
+    ) -> Result<Vec<R>, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-replay-").tempdir().map_err(Error::failed)?;
         let json = serde_json::to_vec(scripts).map_err(Error::failed)?;
         fs::write(folder.path().join(SCRIPTS), json).map_err(Error::failed)?;
         match &self.backend {
-            Backend::Guest(kernel) => self.play_in_guest(kernel, folder.path(), scripts)?,
-            Backend::Netns(_) => self.play_here(folder.path(), scripts)?,
+            Backend::Guest(kernel) => self.play_in_guest(kernel, folder.path(), side, total_us)?,
+            Backend::Netns(_) => self.play_here(folder.path(), side, total_us)?,
         }
         let recordings = fs::read(folder.path().join(RECORDINGS)).map_err(Error::failed)?;
-        let recordings: Vec<Recording> = serde_json::from_slice(&recordings).map_err(Error::failed)?;
+        let recordings: Vec<R> = serde_json::from_slice(&recordings).map_err(Error::failed)?;
         match recordings.len() == scripts.len() {
             true => Ok(recordings),
             false => Err(Error::failed(format!("{} recordings of {} scripts", recordings.len(), scripts.len()))),
         }
     }
 
-    fn play_in_guest(&self, kernel: &GuestKernel, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
+    fn play_in_guest(&self, kernel: &GuestKernel, folder: &Path, side: &str, total_us: u64) -> Result<(), Error> {
         let agent: Vec<String> = self.agent.iter().map(|word| shell_quoted(word)).collect();
-        let command = format!("{} {WORD} {GUEST}/{SCRIPTS} {GUEST}/{RECORDINGS}", agent.join(" "));
+        let command = format!("{} {WORD} {side} {GUEST}/{SCRIPTS} {GUEST}/{RECORDINGS}", agent.join(" "));
         // The agent has nothing else to do. The guest's time limit is thirty times the time for which it waits.
-        let plan = Plan { drain: Span(total_us(scripts) * 1000 / 30), ..Plan::default() };
+        let plan = Plan { drain: Span(total_us * 1000 / 30), ..Plan::default() };
         Guest::new(kernel, folder).run(&self.agent, &[command], &plan).map(drop)
     }
 
-    fn play_here(&self, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
+    fn play_here(&self, folder: &Path, side: &str, total_us: u64) -> Result<(), Error> {
         let namespace = testbed::name();
         let _namespace = Namespace::add(&namespace).map_err(Error::failed)?;
         let messages = folder.join("messages");
@@ -119,10 +139,10 @@ impl Judge {
         let files = [SCRIPTS, RECORDINGS].map(|name| folder.join(name));
         // At a higher priority, if that is allowed: otherwise the events of the script are late.
         let mut command = Command::new("chrt");
-        command.args(["--fifo", "1"]).args(&self.agent).arg(WORD).args(files).arg(&namespace);
+        command.args(["--fifo", "1"]).args(&self.agent).args([WORD, side]).args(files).arg(&namespace);
         command.env(RUN_VARIABLE, folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.spawn().map_err(Error::failed)?;
-        let time_limit = TIME_LIMIT + Duration::from_micros(total_us(scripts));
+        let time_limit = TIME_LIMIT + Duration::from_micros(total_us);
         match processes::wait(&mut child, time_limit).map_err(Error::failed)? {
             Some(status) if status.success() => Ok(()),
             outcome => {
@@ -132,11 +152,6 @@ impl Judge {
             }
         }
     }
-}
-
-/// The time of all scripts, if they were played one after the other.
-fn total_us(scripts: &[Script]) -> u64 {
-    scripts.iter().map(|script| script.end_us).sum()
 }
 
 /// A network namespace, which is removed when this value is dropped.

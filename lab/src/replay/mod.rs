@@ -1,17 +1,23 @@
-//! A kernel as the judge of our TCP sender: scripts of [`replay`] are played to its sockets, and its behaviour is compared.
+//! A kernel as the judge of our TCP sender and receiver: scripts of [`replay`] are played to its sockets, and its behaviour is
+//! compared.
 //!
-//! - `player`, `connection`: the process next to the kernel, which is the other end of its connections, behind TUN devices.
-//! - `packet`: the peer's packets; `clock`: the kernel's clock and ticks.
+//! - `player`: the process next to the kernel, which is the other end of its connections, behind TUN devices; `sending` and
+//!   `receiving`: such a connection, by what the kernel does on it.
+//! - `packet`: the peer's packets; `clock`: the kernel's clock and ticks; `stamps`: its timestamps.
 //! - `judge`: a kernel that plays scripts: this machine's own, or User-Mode Linux.
-//! - `campaign`: many situations, resumable; `verdicts`: their results; `shrinking`: the shortest script that differs.
+//! - `campaign`: many situations, resumable; `side`: those of a sender or a receiver; `verdicts`: their results; `shrinking`:
+//!   the shortest script that differs.
 
 mod campaign;
 mod clock;
-mod connection;
 mod judge;
 mod packet;
 mod player;
+mod receiving;
+mod sending;
 mod shrinking;
+mod side;
+mod stamps;
 mod verdicts;
 
 pub(crate) use campaign::main as campaign;

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 /// Flags of TCP's header.
 pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
+pub(super) const PSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
 pub(super) const ECE: u8 = 0x40;
 pub(super) const CWR: u8 = 0x80;
@@ -23,7 +24,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// A packet of the peer, without payload.
+/// A packet of the peer; its payload is zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeerPacket {
     pub(super) flags: u8,
@@ -31,6 +32,10 @@ pub(super) struct PeerPacket {
     pub(super) ack: u32,
     pub(super) window: u16,
     pub(super) options: Vec<u8>,
+    /// Bytes of payload.
+    pub(super) payload: usize,
+    /// The ECN codepoint.
+    pub(super) ecn: u8,
 }
 
 impl PeerPacket {
@@ -65,23 +70,25 @@ impl PeerPacket {
 
     /// Its bytes, with checksums.
     pub(super) fn encode(&self, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> Vec<u8> {
-        let tcp_bytes = TCP_HEADER + self.options.len();
+        let header_bytes = TCP_HEADER + self.options.len();
+        let tcp_bytes = header_bytes + self.payload;
         let mut tcp = Vec::with_capacity(tcp_bytes);
         tcp.extend(from.1.to_be_bytes());
         tcp.extend(to.1.to_be_bytes());
         tcp.extend(self.seq.to_be_bytes());
         tcp.extend(self.ack.to_be_bytes());
-        tcp.extend([(tcp_bytes as u8 / 4) << 4, self.flags]);
+        tcp.extend([(header_bytes as u8 / 4) << 4, self.flags]);
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(&self.options);
+        tcp.resize(tcp_bytes, 0);
         let mut pseudo: Vec<u8> = [from.0.octets(), to.0.octets()].concat();
         pseudo.extend([0, PROTOCOL_TCP]);
         pseudo.extend((tcp_bytes as u16).to_be_bytes());
         pseudo.extend(&tcp);
         let sum = checksum(&pseudo).to_be_bytes();
         tcp[16..18].copy_from_slice(&sum);
-        let mut ip = vec![0x45, 0];
+        let mut ip = vec![0x45, self.ecn];
         ip.extend(((IP_HEADER + tcp_bytes) as u16).to_be_bytes());
         ip.extend([0, 0, 0x40, 0, TTL, PROTOCOL_TCP, 0, 0]);
         ip.extend(from.0.octets());
@@ -102,15 +109,22 @@ fn checksum(bytes: &[u8]) -> u16 {
 }
 
 /// A packet that the kernel sent, without its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KernelPacket {
     pub(super) to: Ipv4Addr,
     pub(super) source_port: u16,
     pub(super) flags: u8,
     pub(super) seq: u32,
+    pub(super) ack: u32,
+    /// The window's field, which is not scaled.
+    pub(super) window: u16,
     /// Bytes of payload.
     pub(super) payload: u32,
     pub(super) tsval: Option<u32>,
+    /// The window scale of a SYN.
+    pub(super) scale: Option<u8>,
+    /// SACK blocks.
+    pub(super) sack: Vec<(u32, u32)>,
 }
 
 impl KernelPacket {
@@ -131,23 +145,33 @@ impl KernelPacket {
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             flags: tcp[13],
             seq: word(4)?,
+            ack: word(8)?,
+            window: u16::from_be_bytes([tcp[14], tcp[15]]),
             payload: (tcp.len() - offset) as u32,
-            tsval: timestamp(options),
+            tsval: option(options, TIMESTAMPS)
+                .and_then(|value| value.first_chunk())
+                .map(|tsval| u32::from_be_bytes(*tsval)),
+            scale: option(options, WINDOW_SCALE).and_then(|value| value.first().copied()),
+            sack: option(options, SACK).map(sack_blocks).unwrap_or_default(),
         })
     }
 }
 
-/// TSval of the options of a packet.
-fn timestamp(mut options: &[u8]) -> Option<u32> {
+/// The value of an option of this kind.
+fn option(mut options: &[u8], kind: u8) -> Option<&[u8]> {
     loop {
         match *options {
-            [] | [END, ..] => return None,
+            [] | [END, ..] | [_] => return None,
             [NOP, ref rest @ ..] => options = rest,
-            [TIMESTAMPS, 10, a, b, c, d, ..] => return Some(u32::from_be_bytes([a, b, c, d])),
+            [found, length, ..] if found == kind => return options.get(2..usize::from(length)),
             [_, length, ..] => options = options.get(usize::from(length).max(2)..)?,
-            [_] => return None,
         }
     }
+}
+
+fn sack_blocks(value: &[u8]) -> Vec<(u32, u32)> {
+    let edge = |bytes: &[u8]| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    value.chunks_exact(8).map(|block| (edge(block), edge(&block[4..]))).collect()
 }
 
 #[cfg(test)]
@@ -157,10 +181,21 @@ mod tests {
     #[test]
     fn a_packet_is_read_as_it_was_written() {
         let (from, to) = ((Ipv4Addr::new(10, 0, 0, 2), 80), (Ipv4Addr::new(10, 0, 0, 1), 4000));
-        let packet = PeerPacket { flags: SYN | ACK, seq: 7, ack: 9, window: 100, ..PeerPacket::default() };
+        let packet = PeerPacket { flags: SYN | ACK, seq: 7, ack: 9, window: 100, payload: 3, ..PeerPacket::default() };
         let bytes = packet.offers(1000, true, 7).stamped(5, 6).sacking(&[(1, 2)]).encode(from, to);
         let read = KernelPacket::read(&bytes).unwrap();
-        let expected = KernelPacket { to: to.0, source_port: 80, flags: SYN | ACK, seq: 7, payload: 0, tsval: Some(5) };
+        let expected = KernelPacket {
+            to: to.0,
+            source_port: 80,
+            flags: SYN | ACK,
+            seq: 7,
+            ack: 9,
+            window: 100,
+            payload: 3,
+            tsval: Some(5),
+            scale: Some(7),
+            sack: vec![(1, 2)],
+        };
         assert_eq!(read, expected);
         // A sum over what includes a right checksum is zero.
         assert_eq!(checksum(&bytes[..IP_HEADER]), 0);

@@ -2,11 +2,13 @@
 
 use super::Outcome;
 use super::clock::Clock;
-use super::connection::Connection;
 use super::packet::KernelPacket;
+use super::receiving::Receiving;
+use super::sending::Sending;
 use crate::namespace;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use replay::{Recording, Script};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sock_diag::SockDiag;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -33,33 +35,74 @@ fn local(device: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 201 + device as u8, 0, 1)
 }
 
-/// `agent replay SCRIPTS RECORDINGS [NAMESPACE]`: plays the scripts of a file, in a network namespace.
-pub(crate) fn main(scripts: &str, recordings: &str, namespace: Option<&str>) -> Outcome<()> {
+/// One end of a connection of the kernel under a script: the peer's side of it, and the recording.
+pub(super) trait Conversation<'a>: Sized {
+    type Script: DeserializeOwned;
+    type Recording: Serialize;
+
+    /// The timer tick and the beginning of a script, microseconds.
+    fn times_us(script: &Self::Script) -> [u64; 2];
+
+    /// The setting in `net.ipv4` with which its connection is to be made: name and value.
+    fn setting(script: &Self::Script) -> (&'static str, String);
+
+    /// The number of the device for its connection.
+    fn device(script: &Self::Script) -> usize;
+
+    /// A conversation on `local`, the end of the kernel, whose script begins at `zero_ns`.
+    fn new(script: &'a Self::Script, clock: Clock, zero_ns: u64, ends: Ends) -> Self;
+
+    /// The time of its next step.
+    fn due_ns(&self) -> u64;
+
+    /// Takes a packet that the kernel has sent.
+    fn take(&mut self, packet: &KernelPacket);
+
+    /// Carries out the step that is due. Returns whether it was the last one.
+    fn step(&mut self, device: &SyncDevice, diag: &mut SockDiag) -> Outcome<bool>;
+
+    /// The recording, once the application has ended.
+    fn finish(self) -> Self::Recording;
+}
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// The kernel's address.
+    pub(super) local: Ipv4Addr,
+    pub(super) peer: Ipv4Addr,
+}
+
+/// `agent replay SIDE SCRIPTS RECORDINGS [NAMESPACE]`: plays the scripts of a file, in a network namespace.
+pub(crate) fn main(side: &str, scripts: &str, recordings: &str, namespace: Option<&str>) -> Outcome<()> {
     if let Some(name) = namespace {
         namespace::enter(name)?;
     }
-    let list: Vec<Script> = serde_json::from_slice(&fs::read(scripts)?)?;
-    let played = play(&list)?;
-    Ok(fs::write(recordings, serde_json::to_vec(&played)?)?)
+    let text = fs::read(scripts)?;
+    let played = match side {
+        "sender" => serde_json::to_vec(&play::<Sending<'_>>(&serde_json::from_slice::<Vec<_>>(&text)?)?)?,
+        "receiver" => serde_json::to_vec(&play::<Receiving<'_>>(&serde_json::from_slice::<Vec<_>>(&text)?)?)?,
+        other => return Err(format!("replay has no side {other}: sender or receiver").into()),
+    };
+    Ok(fs::write(recordings, played)?)
 }
 
 /// Plays all scripts; those with the same host settings at the same time.
-fn play(scripts: &[Script]) -> Outcome<Vec<Recording>> {
+fn play<'a, C: Conversation<'a>>(scripts: &'a [C::Script]) -> Outcome<Vec<C::Recording>> {
     let Some(first) = scripts.first() else { return Ok(Vec::new()) };
     nix::sys::prctl::set_timerslack(1)?; // otherwise each wait may be 50 us too long
     let devices = [open(0)?, open(1)?];
     set("tcp_ecn", "1")?;
     set("tcp_no_metrics_save", "1")?;
-    let mut groups: BTreeMap<u64, VecDeque<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, String), VecDeque<usize>> = BTreeMap::new();
     for (index, script) in scripts.iter().enumerate() {
-        groups.entry(script.setup.send_buffer).or_default().push_back(index);
+        groups.entry(C::setting(script)).or_default().push_back(index);
     }
-    let clock = Clock::read(first.setup.tick_us)?;
+    let clock = Clock::read(C::times_us(first)[0])?;
     let mut player =
-        Player { scripts, devices, diag: SockDiag::new()?, clock, active: BTreeMap::new(), done: BTreeMap::new() };
-    for (send_buffer, group) in groups {
-        let initial = send_buffer.min(16 << 10);
-        set("tcp_wmem", &format!("4096 {initial} {send_buffer}"))?;
+        Player::<C> { scripts, devices, diag: SockDiag::new()?, clock, active: BTreeMap::new(), done: BTreeMap::new() };
+    for ((name, value), group) in groups {
+        set(name, &value)?;
         player.run(group)?;
     }
     Ok(player.done.into_values().collect())
@@ -85,25 +128,25 @@ fn open(index: usize) -> Outcome<SyncDevice> {
     Ok(device)
 }
 
-struct Player<'a> {
-    scripts: &'a [Script],
+struct Player<'a, C: Conversation<'a>> {
+    scripts: &'a [C::Script],
     devices: [SyncDevice; 2],
     diag: SockDiag,
     clock: Clock,
-    active: BTreeMap<usize, Connection<'a>>,
-    done: BTreeMap<usize, Recording>,
+    active: BTreeMap<usize, C>,
+    done: BTreeMap<usize, C::Recording>,
 }
 
-impl<'a> Player<'a> {
+impl<'a, C: Conversation<'a>> Player<'a, C> {
     fn run(&mut self, mut waiting: VecDeque<usize>) -> Outcome<()> {
         loop {
             while self.active.len() < AT_A_TIME
                 && let Some(index) = waiting.pop_front()
             {
-                let connection = self.prepare(index);
-                self.active.insert(index, connection);
+                let conversation = self.prepare(index);
+                self.active.insert(index, conversation);
             }
-            let next = self.active.iter().map(|(index, connection)| (connection.due_ns(), *index)).min();
+            let next = self.active.iter().map(|(index, conversation)| (conversation.due_ns(), *index)).min();
             let Some((due_ns, index)) = next else { return Ok(()) };
             if due_ns <= self.clock.now_ns() {
                 self.advance(index)?;
@@ -114,18 +157,18 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn prepare(&self, index: usize) -> Connection<'a> {
+    fn prepare(&self, index: usize) -> C {
         let script = &self.scripts[index];
         // The zero may have passed, because the connection begins some time after it.
-        let begin = (self.clock.now_ns() + PREPARATION_NS).saturating_sub(script.setup.connect_us * 1000);
+        let begin = (self.clock.now_ns() + PREPARATION_NS).saturating_sub(C::times_us(script)[1] * 1000);
         let zero_ns = self.clock.aligned_from(begin);
-        Connection::new(script, self.clock, zero_ns, self.address(index))
+        let local = local(C::device(script));
+        C::new(script, self.clock, zero_ns, Ends { local, peer: self.peer(index) })
     }
 
     /// The address of the peer of a script.
-    fn address(&self, index: usize) -> Ipv4Addr {
-        let device = usize::from(!self.scripts[index].setup.tso);
-        let [a, b, ..] = local(device).octets();
+    fn peer(&self, index: usize) -> Ipv4Addr {
+        let [a, b, ..] = local(C::device(&self.scripts[index])).octets();
         Ipv4Addr::new(a, b, 1 + (index / 250) as u8, 1 + (index % 250) as u8)
     }
 
@@ -134,25 +177,13 @@ impl<'a> Player<'a> {
         Some(usize::from(high.checked_sub(1)?) * 250 + usize::from(low.checked_sub(1)?))
     }
 
-    /// Carries out the steps of a connection that are due.
+    /// Carries out the step of a conversation that is due.
     fn advance(&mut self, index: usize) -> Outcome<()> {
-        let device = usize::from(!self.scripts[index].setup.tso);
         self.read_devices()?;
-        let Some(connection) = self.active.get_mut(&index) else { return Ok(()) };
-        if connection.is_new() {
-            return connection.connect(local(device));
-        }
-        let is_acknowledging = connection.is_acknowledging();
-        let before = if is_acknowledging { connection.state(&mut self.diag)? } else { Default::default() };
-        let (packet, is_last) = connection.next_packet()?;
-        self.devices[device].send(&packet)?;
-        if is_acknowledging {
-            let after = connection.state(&mut self.diag)?;
-            connection.acknowledged([before, after]);
-        } else if is_last {
-            self.done.extend(self.active.remove(&index).map(|connection| (index, connection.finish())));
-        } else {
-            connection.begin_writing()?;
+        let Some(conversation) = self.active.get_mut(&index) else { return Ok(()) };
+        let device = &self.devices[C::device(&self.scripts[index])];
+        if conversation.step(device, &mut self.diag)? {
+            self.done.extend(self.active.remove(&index).map(|conversation| (index, conversation.finish())));
         }
         Ok(())
     }
@@ -182,8 +213,8 @@ impl<'a> Player<'a> {
                 };
                 let Some(packet) = KernelPacket::read(&buffer[..bytes]) else { continue };
                 let index = self.index_of(packet.to);
-                if let Some(connection) = index.and_then(|index| self.active.get_mut(&index)) {
-                    connection.take(&packet);
+                if let Some(conversation) = index.and_then(|index| self.active.get_mut(&index)) {
+                    conversation.take(&packet);
                 }
             }
         }

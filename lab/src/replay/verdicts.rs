@@ -1,7 +1,7 @@
 //! The results of situations, in a folder: one line per seed, and the scripts that differ.
 
 use super::Outcome;
-use replay::{Difference, Explanation, Golden};
+use replay::{Difference, Explanation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -24,12 +24,12 @@ pub(super) struct Verdict {
 }
 
 /// A golden record as JSON, with one line per acknowledgement, state and packet.
-pub(super) fn to_json(golden: &Golden) -> Outcome<String> {
+pub(super) fn to_json(golden: &impl Serialize) -> Outcome<String> {
     let text = serde_json::to_string(golden)?;
     Ok(text.replace("},{", "},\n{").replace("]],[[", "]],\n[[").replace("],[", "],\n[") + "\n")
 }
 
-/// The verdicts on one congestion control by one kernel.
+/// The verdicts on one congestion control, or on the receiver, by one kernel.
 pub(super) struct Verdicts {
     file: PathBuf,
     pub(super) of: BTreeMap<u64, Verdict>,
@@ -37,9 +37,9 @@ pub(super) struct Verdicts {
 
 impl Verdicts {
     /// Reads the verdicts that exist already.
-    pub(super) fn open(folder: &Path, release: &str, congestion: &str) -> Outcome<Self> {
+    pub(super) fn open(folder: &Path, release: &str, name: &str) -> Outcome<Self> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let file = folder.join(format!("{release}-{congestion}.jsonl"));
+        let file = folder.join(format!("{release}-{name}.jsonl"));
         let text = fs::read_to_string(&file).unwrap_or_default();
         // The last line of a campaign that was killed may be cut.
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());

@@ -1,14 +1,17 @@
-//! A connection of the kernel under a script: the peer's side of it, and the recording.
+//! A connection on which the kernel sends: the peer's side of it, and the recording.
 
 use super::Outcome;
 use super::clock::Clock;
 use super::packet::{ACK, CWR, ECE, KernelPacket, PeerPacket, RST, SYN};
+use super::player::{Conversation, Ends};
+use super::stamps::Stamps;
 use replay::{Layout, PeerAck, Recording, Script, Sent, SentKind, State};
 use sock_diag::SockDiag;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::thread::{self, JoinHandle};
+use tun_rs::SyncDevice;
 
 /// The peer's port, and its first sequence number.
 const PORT: u16 = 5001;
@@ -27,7 +30,7 @@ enum Next {
     End,
 }
 
-pub(super) struct Connection<'a> {
+pub(super) struct Sending<'a> {
     script: &'a Script,
     layout: Layout,
     clock: Clock,
@@ -43,33 +46,48 @@ pub(super) struct Connection<'a> {
     /// The highest byte that was sent, and the highest byte that was acknowledged.
     sent_end: u64,
     acknowledged: u64,
-    /// Milliseconds of the script at which packets were sent, and their TSval.
-    stamps: Vec<(u32, u32)>,
+    stamps: Stamps,
     recording: Recording,
 }
 
-impl<'a> Connection<'a> {
-    pub(super) fn new(script: &'a Script, clock: Clock, zero_ns: u64, peer: Ipv4Addr) -> Self {
+impl<'a> Conversation<'a> for Sending<'a> {
+    type Script = Script;
+    type Recording = Recording;
+
+    fn times_us(script: &Script) -> [u64; 2] {
+        [script.setup.tick_us, script.setup.connect_us]
+    }
+
+    fn setting(script: &Script) -> (&'static str, String) {
+        let send_buffer = script.setup.send_buffer;
+        let initial = send_buffer.min(16 << 10);
+        ("tcp_wmem", format!("4096 {initial} {send_buffer}"))
+    }
+
+    fn device(script: &Script) -> usize {
+        usize::from(!script.setup.tso)
+    }
+
+    fn new(script: &'a Script, clock: Clock, zero_ns: u64, ends: Ends) -> Self {
         Self {
             script,
             layout: Layout::new(script),
             clock,
             zero_ns,
-            peer,
+            peer: ends.peer,
             next: Next::Connect,
             socket: None,
             writer: None,
-            local: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
+            local: SocketAddrV4::new(ends.local, 0),
             iss: 0,
             sent_end: 0,
             acknowledged: 0,
-            stamps: Vec::new(),
+            stamps: Stamps::default(),
             recording: Recording::default(),
         }
     }
 
-    /// The time of the connection's next step; `None` once it has ended.
-    pub(super) fn due_ns(&self) -> u64 {
+    fn due_ns(&self) -> u64 {
         let setup = &self.script.setup;
         let at_us = match self.next {
             Next::Connect => setup.connect_us,
@@ -80,24 +98,51 @@ impl<'a> Connection<'a> {
         self.zero_ns + at_us * 1000
     }
 
-    /// The script's time, microseconds.
-    fn now_us(&self) -> u64 {
-        self.clock.now_ns().saturating_sub(self.zero_ns) / 1000
-    }
-
-    /// Takes a packet that the kernel has sent.
-    pub(super) fn take(&mut self, packet: &KernelPacket) {
+    fn take(&mut self, packet: &KernelPacket) {
         let at_us = self.now_us();
         if packet.flags & SYN != 0 {
             self.iss = packet.seq;
             self.local.set_port(packet.source_port);
         }
         if let Some(tsval) = packet.tsval {
-            self.stamps.push(((at_us / 1000) as u32, tsval));
+            self.stamps.add(at_us, tsval);
         }
         if packet.flags & (SYN | RST) == 0 && self.next != Next::SynAck {
             self.record(at_us, packet);
         }
+    }
+
+    fn step(&mut self, device: &SyncDevice, diag: &mut SockDiag) -> Outcome<bool> {
+        if self.next == Next::Connect {
+            return self.connect().map(|()| false);
+        }
+        let is_acknowledging = matches!(self.next, Next::Ack(_));
+        let before = if is_acknowledging { self.state(diag)? } else { State::default() };
+        let (packet, is_last) = self.next_packet();
+        device.send(&packet)?;
+        if is_acknowledging {
+            let after = self.state(diag)?;
+            self.acknowledged([before, after]);
+        } else if !is_last {
+            self.begin_writing()?;
+        }
+        Ok(is_last)
+    }
+
+    fn finish(mut self) -> Recording {
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        let end_us = self.script.end_us;
+        self.recording.sent.retain(|sent| sent.at_us < end_us);
+        self.recording
+    }
+}
+
+impl Sending<'_> {
+    /// The script's time, microseconds.
+    fn now_us(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.zero_ns) / 1000
     }
 
     fn record(&mut self, at_us: u64, packet: &KernelPacket) {
@@ -119,14 +164,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Connects. The SYN is handled by [`take`](Self::take).
-    pub(super) fn connect(&mut self, local: Ipv4Addr) -> Outcome<()> {
+    fn connect(&mut self) -> Outcome<()> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         let name = &self.script.setup.congestion;
         let set = socket.set_tcp_congestion(name.as_bytes());
         set.map_err(|error| format!("no congestion control {name}: {error}"))?;
         socket.set_tcp_nodelay(true)?;
         socket.set_nonblocking(true)?;
-        self.local.set_ip(local);
         match socket.connect(&SockAddr::from(SocketAddrV4::new(self.peer, PORT))) {
             Err(error) if error.raw_os_error() != Some(nix::libc::EINPROGRESS) => return Err(error.into()),
             _ => {}
@@ -136,18 +180,8 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Whether the connection is still to be made.
-    pub(super) fn is_new(&self) -> bool {
-        self.next == Next::Connect
-    }
-
-    /// Whether an acknowledgement is due, around which the state is recorded.
-    pub(super) fn is_acknowledging(&self) -> bool {
-        matches!(self.next, Next::Ack(_))
-    }
-
     /// The peer's next packet, and whether it is the last one.
-    pub(super) fn next_packet(&mut self) -> Outcome<(Vec<u8>, bool)> {
+    fn next_packet(&mut self) -> (Vec<u8>, bool) {
         let late_us = self.clock.now_ns().saturating_sub(self.due_ns()) / 1000;
         self.recording.late_us = self.recording.late_us.max(late_us);
         let ack = self.iss.wrapping_add(1);
@@ -162,7 +196,7 @@ impl<'a> Connection<'a> {
             Next::SynAck if !self.script.acks.is_empty() => Next::Ack(0),
             _ => Next::End,
         };
-        Ok((packet.encode((self.peer, PORT), (*self.local.ip(), self.local.port())), is_last))
+        (packet.encode((self.peer, PORT), (*self.local.ip(), self.local.port())), is_last)
     }
 
     fn syn_ack(&self, ack: u32) -> PeerPacket {
@@ -171,7 +205,7 @@ impl<'a> Connection<'a> {
         let packet = PeerPacket { flags, seq: PEER_ISS, ack, window: setup.window, ..PeerPacket::default() };
         let mss = setup.mss + if setup.timestamps { TIMESTAMPS } else { 0 };
         let packet = packet.offers(mss as u16, setup.sack, SCALE);
-        if setup.timestamps { packet.stamped(1, self.stamps.last().map_or(0, |stamp| stamp.1)) } else { packet }
+        if setup.timestamps { packet.stamped(1, self.stamps.last()) } else { packet }
     }
 
     fn acknowledgement(&self, ack: &PeerAck) -> PeerPacket {
@@ -185,29 +219,19 @@ impl<'a> Connection<'a> {
         };
         let blocks: Vec<_> = ack.sack.iter().map(|(start, end)| (wire(*start), wire(*end))).collect();
         let packet =
-            if self.script.setup.timestamps { packet.stamped(ack.tsval, self.echo(ack.tsecr)) } else { packet };
+            if self.script.setup.timestamps { packet.stamped(ack.tsval, self.stamps.echo(ack.tsecr)) } else { packet };
         packet.sacking(&blocks)
     }
 
-    /// The kernel's TSval of the packet that was sent at this millisecond of the script, to a millisecond. If it sent none then,
-    /// what its clock said.
-    fn echo(&self, millisecond: u32) -> u32 {
-        let nearest = self.stamps.iter().min_by_key(|stamp| stamp.0.abs_diff(millisecond));
-        nearest.map_or(0, |(sent, tsval)| match sent.abs_diff(millisecond) {
-            0 | 1 => *tsval,
-            _ => tsval.wrapping_add(millisecond).wrapping_sub(*sent),
-        })
-    }
-
     /// Called when the kernel has taken an acknowledgement; `states` are those before and after it.
-    pub(super) fn acknowledged(&mut self, states: [State; 2]) {
+    fn acknowledged(&mut self, states: [State; 2]) {
         let ack = &self.script.acks[self.recording.states.len()];
         self.acknowledged = self.acknowledged.max(self.layout.start(ack.ack).min(self.sent_end));
         self.recording.states.push(states);
     }
 
     /// The connection is established: the application begins to write.
-    pub(super) fn begin_writing(&mut self) -> Outcome<()> {
+    fn begin_writing(&mut self) -> Outcome<()> {
         let Some(socket) = self.socket.take() else { return Ok(()) };
         socket.set_nonblocking(false)?;
         let (clock, zero_ns) = (self.clock, self.zero_ns);
@@ -229,7 +253,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    pub(super) fn state(&self, diag: &mut SockDiag) -> Outcome<State> {
+    fn state(&self, diag: &mut SockDiag) -> Outcome<State> {
         let remote = SocketAddr::from((self.peer, PORT));
         let Some(socket) = diag.find(self.local.into(), remote)? else { return Ok(State::default()) };
         let info = socket.info;
@@ -243,15 +267,5 @@ impl<'a> Connection<'a> {
             retrans: info.retrans,
             reordering: info.reordering,
         })
-    }
-
-    /// The recording, once the writer has ended.
-    pub(super) fn finish(mut self) -> Recording {
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
-        let end_us = self.script.end_us;
-        self.recording.sent.retain(|sent| sent.at_us < end_us);
-        self.recording
     }
 }
