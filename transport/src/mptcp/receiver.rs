@@ -72,7 +72,7 @@ impl Receiver {
     /// A receiver with `subflows` subflows, which has received nothing.
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize, stack: MptcpStack) -> Self {
-        let mut subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
+        let mut subflow = Subflow { tcp: tcp::Receiver::of_subflow(config), data: VecDeque::new() };
         let window = ReceiveWindow::new(config.mss, config.buffer, config.release);
         if stack == MptcpStack::Upstream {
             subflow.tcp.window_mut().share_buffer(&window);
@@ -247,7 +247,10 @@ impl Receiver {
         // to the connection, a dead subflow could keep the window shut for ever.
         let (next, out_of_order) = (self.data.next(), self.data.out_of_order());
         tcp.receive_window = match self.stack {
-            MptcpStack::OutOfTree => self.window.advertise(next, out_of_order, 0, false),
+            MptcpStack::OutOfTree => {
+                let window = self.window.select(out_of_order, 0, false).window;
+                self.window.advertise(next, window)
+            }
             MptcpStack::Upstream => {
                 let subflow = &mut self.subflows[usize::from(subflow)].tcp;
                 let delivered = subflow.delivered();

@@ -9,10 +9,10 @@ fn data(seq: u64, timestamp: u32) -> Segment {
     Segment { kind: SegmentKind::Data, seq, tsval: timestamp, tsecr: 0, cwr: false, retransmission: false, psh: false }
 }
 
-/// A receiver of `count` segments in order with this timestamp, and its acknowledgements.
+/// A receiver of `count` segments in order with this timestamp, a nanosecond apart, and its acknowledgements.
 fn receiver_after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
     let mut receiver = new_receiver(Options::default());
-    let acks = (0..count).filter_map(|seq| receiver.handle(Instant::ZERO, &data(seq, timestamp), false)).collect();
+    let acks = (0..count).filter_map(|seq| receiver.handle(Instant(seq), &data(seq, timestamp), false)).collect();
     (receiver, acks)
 }
 
@@ -35,7 +35,11 @@ fn a_single_segment_is_acknowledged_after_forty_milliseconds_and_a_tick() {
 #[test]
 fn a_super_segment_is_acknowledged_once_and_a_lone_segment_later() {
     let (mut receiver, _) = receiver_after(20, 1);
-    let mut ack = |seq, segments| receiver.handle_super_segment(Instant::ZERO, &data(seq, 1), segments, false);
+    // One that fills half of the buffer is acknowledged when the application has read it.
+    let mut ack = |seq, segments| {
+        let ack = receiver.handle_super_segment(Instant(seq), &data(seq, 1), segments, false);
+        ack.or_else(|| receiver.on_timeout(Instant(seq)))
+    };
     assert_eq!([ack(20, 40), ack(60, 2)].map(|ack| ack.map(|ack| ack.ack)), [Some(60), Some(62)]);
     assert_eq!(ack(62, 1), None);
     assert_eq!((receiver.delivered(), receiver.counters().received), (63, 63));
@@ -72,16 +76,16 @@ fn a_marked_super_segment_counts_as_so_many_marked_segments() {
 fn a_segment_with_psh_is_acknowledged_when_the_application_has_read_it() {
     let pushed = |seq| Segment { psh: true, ..data(seq, 1) };
     let (mut receiver, _) = receiver_after(18, 1);
-    assert!(receiver.handle(Instant::ZERO, &data(18, 1), false).is_none());
-    let acks = [19, 20].map(|seq| receiver.handle(Instant::ZERO, &pushed(seq), false).map(|ack| ack.ack));
-    assert_eq!((acks, receiver.deadline()), ([Some(20), None], Instant::ZERO), "a second one, and a lone one");
+    assert!(receiver.handle(Instant(18), &data(18, 1), false).is_none());
+    let acks = [19, 20].map(|seq| receiver.handle(Instant(seq), &pushed(seq), false).map(|ack| ack.ack));
+    assert_eq!((acks, receiver.deadline()), ([Some(20), None], Instant(20)), "a second one, and a lone one");
     assert_eq!(
-        receiver.handle(Instant::ZERO, &data(21, 1), false).map(|ack| ack.ack),
+        receiver.handle(Instant(21), &data(21, 1), false).map(|ack| ack.ack),
         Some(22),
         "with what came with it"
     );
-    assert!(receiver.handle(Instant::ZERO, &pushed(22), false).is_none());
-    assert_eq!(receiver.on_timeout(Instant::ZERO).map(|ack| ack.ack), Some(23));
+    assert!(receiver.handle(Instant(22), &pushed(22), false).is_none());
+    assert_eq!(receiver.on_timeout(Instant(22)).map(|ack| ack.ack), Some(23));
     let mut unread = Receiver::with_reader(receiver_config(Options::default()));
     (0..18).for_each(|seq| _ = unread.handle(Instant::ZERO, &data(seq, 1), false));
     assert!(unread.handle(Instant::ZERO, &pushed(18), false).is_none(), "nothing is read");
@@ -92,7 +96,7 @@ fn a_segment_with_psh_is_acknowledged_when_the_application_has_read_it() {
 fn an_application_that_wakes_late_acknowledges_all_that_came_until_it_reads() {
     let at = |us| Instant::ZERO + Span::from_micros(us);
     let mut receiver = Receiver::new(receiver::ReceiverConfig { gro: 8, ..receiver_config(Options::default()) });
-    (0..24).for_each(|seq| _ = receiver.handle(at(0), &data(seq, 1), false));
+    (0..24).for_each(|seq| _ = receiver.handle(Instant(seq), &data(seq, 1), false));
     let pushed = |seq| Segment { psh: true, ..data(seq, 1) };
     for seq in 24..27 {
         receiver.set_next_read(at(30));
@@ -109,9 +113,9 @@ fn an_application_that_preempts_its_tunnel_acknowledges_each_pushed_segment() {
     let ack = |preemption| {
         let mut receiver = new_receiver(Options::default());
         receiver.set_preemption(preemption);
-        (0..18).for_each(|seq| _ = receiver.handle(Instant::ZERO, &data(seq, 1), false));
+        (0..18).for_each(|seq| _ = receiver.handle(Instant(seq), &data(seq, 1), false));
         assert_eq!(receiver.counters().acks, 17);
-        receiver.handle(Instant::ZERO, &Segment { psh: true, ..data(18, 1) }, false).map(|ack| ack.ack)
+        receiver.handle(Instant(18), &Segment { psh: true, ..data(18, 1) }, false).map(|ack| ack.ack)
     };
     assert_eq!([17, 18].map(ack), [Some(19), None]);
 }

@@ -13,12 +13,12 @@ mod tuning;
 
 use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
 use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
-use ack_policy::{AckPolicy, AckTiming, MARKS_PER_ACK, MAX_QUICKACKS, ONE_QUICKACK, QUICKACKS_AFTER_MARK};
+use ack_policy::{AckPolicy, AckTiming, MARKS_PER_ACK, MAX_QUICKACKS, NewData, QUICKACKS_AFTER_MARK};
 use control::{Ecn, LinuxRelease};
 use reassembly::Reassembly;
 use receive_window::ReceiveWindow;
 use sack_blocks::RecentBlocks;
-use units::Instant;
+use units::{Instant, Span};
 
 /// Configuration of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct ReceiverConfig {
     /// The way in which CE marks are echoed.
     pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
-    pub tick: units::Span,
+    pub tick: Span,
 }
 
 /// Counters of a receiver.
@@ -66,6 +66,9 @@ pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 /// [`Receiver::set_preemption`] sets another number.
 const ACKS_BEFORE_PREEMPTION: u64 = 1500;
 
+/// Least time between answers to probes of the window (`tcp_invalid_ratelimit`).
+const PROBE_INTERVAL: Span = Span::from_millis(500);
+
 /// Number of SACK blocks that compressed acknowledgements may change. The third is the last that fits in addition to
 /// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
@@ -75,15 +78,15 @@ const UNCOMPRESSED_BLOCKS: usize = 2;
 struct DataArrival {
     /// Whether it is acknowledged at once: an old segment, one outside of the window, or one that fills the last hole.
     acknowledge_now: bool,
-    /// Whether it has PSH, so that it is acknowledged once the application has read it.
-    is_pushed: bool,
+    /// Whether it carries data that is new.
+    is_new: bool,
     /// The acknowledgement that must be sent first.
     first_ack: Option<Ack>,
 }
 
 impl DataArrival {
     /// A segment without new data.
-    const REFUSED: Self = Self { acknowledge_now: true, is_pushed: false, first_ack: None };
+    const REFUSED: Self = Self { acknowledge_now: true, is_new: false, first_ack: None };
 }
 
 /// The receiving half of a connection.
@@ -100,6 +103,12 @@ pub struct Receiver {
     next_read: Option<Instant>,
     /// Acknowledgements after which the application preempts the process that delivers packets to it.
     preemption: u64,
+    /// Time of the SYN; `None` if none has arrived or the handshake is over.
+    syn: Option<Instant>,
+    /// Whether the window is an MPTCP connection's.
+    is_subflow: bool,
+    /// Time of the latest probe of the window that was answered.
+    last_probe: Option<Instant>,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     ts_recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
@@ -127,6 +136,9 @@ impl Receiver {
             read: None,
             next_read: None,
             preemption: ACKS_BEFORE_PREEMPTION,
+            syn: None,
+            is_subflow: false,
+            last_probe: None,
             ts_recent: 0,
             last_ack_sent: 0,
             dsack: None,
@@ -144,6 +156,11 @@ impl Receiver {
         Self { read: Some(0), ..Self::new(config) }
     }
 
+    /// A receiver of a subflow, whose window is an MPTCP connection's.
+    pub(crate) fn of_subflow(config: ReceiverConfig) -> Self {
+        Self { is_subflow: true, ..Self::new(config) }
+    }
+
     /// Sets the time at which the sleeping application runs. It must be called before an arriving packet is handled. A
     /// packet with PSH is then acknowledged together with all that arrives until the application reads. The window is
     /// as if it read at once.
@@ -157,13 +174,30 @@ impl Receiver {
         self.preemption = acks;
     }
 
-    /// Records that the application has read the segments below `read`, which have been delivered. Returns the window
-    /// update to send at once, if the window has opened.
+    /// Records that the application has read the segments below `read`, which have been delivered. Returns the
+    /// acknowledgement to send at once: of segments, or of a window that has opened.
     pub fn read(&mut self, now: Instant, read: u64) -> Option<Ack> {
-        self.read = Some(read);
-        self.window.on_read(now, read);
-        let (next, out_of_order) = (self.reassembly.next(), self.reassembly.out_of_order());
-        self.window.has_opened(next, out_of_order, self.unread()).then(|| self.acknowledge(now))
+        let prior = self.read.replace(read).unwrap_or(0);
+        // Linux measures after each packet; if the first does not end a measurement, the others do not either.
+        if read > prior {
+            self.window.on_read(now, prior + 1);
+        }
+        self.is_acknowledged_by_reading(read > prior).then(|| self.acknowledge(now))
+    }
+
+    /// Whether the application's read is followed by an acknowledgement: of more than one segment, of data with PSH that
+    /// has been read completely, or of a window that has opened to twice its size (Linux 6.1.192 `tcp_cleanup_rbuf`).
+    fn is_acknowledged_by_reading(&mut self, has_read: bool) -> bool {
+        let (next, out_of_order, unread) = (self.reassembly.next(), self.reassembly.out_of_order(), self.unread());
+        if self.ack_policy.is_scheduled() {
+            let is_all_read = unread == 0 && out_of_order == 0;
+            if self.ack_policy.is_due(next - self.last_ack_sent)
+                || has_read && self.ack_policy.is_pushed() && is_all_read
+            {
+                return true;
+            }
+        }
+        has_read && self.window.has_opened(next, out_of_order, unread)
     }
 
     /// Segments delivered in order that the application has not read.
@@ -178,19 +212,46 @@ impl Receiver {
         match segment.kind {
             SegmentKind::Syn => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
-                let ack = Ack { syn: true, ..self.acknowledge(now) };
-                self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
-                Some(ack)
+                // The RTT of a repeated SYN is not known (RFC 6298 section 3).
+                self.syn = if self.counters.acks == 0 { Some(now) } else { None };
+                // The window of a SYN is not scaled (RFC 7323 section 2.2).
+                let window = self.window.offered(0).min(u64::from(u16::MAX));
+                Some(Ack { syn: true, ..self.acknowledge_with(now, window) })
             }
             SegmentKind::HandshakeAck => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
-                self.window.establish(now);
+                self.establish(now);
                 // Overtaken by acknowledged data, it is before the window (RFC 9293 section 3.10.7.4).
                 (self.last_ack_sent > 0).then(|| self.acknowledge(now))
             }
             SegmentKind::Data => self.on_data(now, segment, ece),
-            SegmentKind::WindowProbe => Some(self.acknowledge(now)),
+            SegmentKind::WindowProbe => self.on_probe(now),
         }
+    }
+
+    /// Data arrives: the application has read what came before.
+    fn begin_arrival(&mut self, now: Instant) {
+        self.establish(now);
+        self.window.finish_reading(now);
+    }
+
+    /// Answers a probe of the window, unless one was answered just before (Linux `tcp_oow_rate_limited`).
+    fn on_probe(&mut self, now: Instant) -> Option<Ack> {
+        let ticks = |at: Instant| at.0 / self.config.tick.0;
+        let interval = PROBE_INTERVAL.0 / self.config.tick.0;
+        if self.last_probe.is_some_and(|last| ticks(now) - ticks(last) < interval) {
+            return None;
+        }
+        self.last_probe = Some(now);
+        Some(self.acknowledge(now))
+    }
+
+    /// The third packet of the handshake arrives, or the first data.
+    fn establish(&mut self, now: Instant) {
+        if let Some(syn) = self.syn.take() {
+            self.ack_policy.set_handshake_rtt(now.since(syn));
+        }
+        self.window.establish(now);
     }
 
     /// Time at which [`Receiver::on_timeout`] is due.
@@ -201,7 +262,11 @@ impl Receiver {
 
     /// Handles an expired deadline: the delayed or compressed acknowledgement is sent. Early calls are harmless.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
-        (self.ack_policy.deadline() <= now).then(|| self.acknowledge(now))
+        if self.ack_policy.deadline() > now {
+            return None;
+        }
+        self.ack_policy.on_timeout(now);
+        Some(self.acknowledge(now))
     }
 
     /// The acknowledgement that a data packet to the sender carries.
@@ -226,7 +291,7 @@ impl Receiver {
     }
 
     /// The receiver's RTT estimate; zero before the first sample.
-    pub(crate) fn rtt(&self) -> units::Span {
+    pub(crate) fn rtt(&self) -> Span {
         self.window.rtt()
     }
 
@@ -240,7 +305,8 @@ impl Receiver {
     fn on_data(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
         self.counters.received += 1;
         self.one_way_delay_ms = timestamp(now).saturating_sub(segment.tsval);
-        let prior_ack = self.update_ecn_echo(now, segment.cwr, ece);
+        self.begin_arrival(now);
+        let prior_ack = self.update_ecn_echo(now, segment, ece);
         let arrival = self.insert(now, segment, false);
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
@@ -248,41 +314,56 @@ impl Receiver {
     /// The acknowledgement of arrived segments that must be sent at once, after `prior_ack`.
     #[inline(always)]
     fn acknowledge_arrival(&mut self, now: Instant, prior_ack: Option<Ack>, arrival: DataArrival) -> Option<Ack> {
-        match (prior_ack, (self.timing(now, &arrival), arrival.first_ack)) {
-            (None, (AckTiming::Now, _)) => Some(self.acknowledge(now)),
-            (Some(prior_ack), (AckTiming::Now, _)) => {
+        let timing = self.timing(now, &arrival);
+        let ack = match (prior_ack, timing) {
+            (None, AckTiming::Now) => Some(self.acknowledge_unread(now)),
+            (Some(prior_ack), AckTiming::Now) => {
                 self.ack_policy.expire(now);
-                Some(prior_ack)
+                return Some(prior_ack);
             }
-            (prior_ack, (AckTiming::Later, first_ack)) => prior_ack.or(first_ack),
+            (prior_ack, AckTiming::Later) => prior_ack.or(arrival.first_ack),
+        };
+        self.read_at_once(now, &arrival);
+        ack
+    }
+
+    /// The application that reads at once sends an acknowledgement if that is due then: when the last segment of an instant
+    /// has arrived, when it wakes, or before the next packet if it preempts the process that delivers packets.
+    fn read_at_once(&mut self, now: Instant, arrival: &DataArrival) {
+        if arrival.is_new && self.read.is_none() && self.is_acknowledged_by_reading(true) {
+            self.ack_policy.expire(self.next_read.unwrap_or(now));
         }
     }
 
     /// Updates the ECN echo. Per packet (RFC 8257 section 3.2), a change is acknowledged at once, and a delayed
     /// acknowledgement is first sent with the old state. Otherwise the echo lasts until CWR arrives (RFC 3168
-    /// section 6.1.3), or marks are counted.
+    /// section 6.1.3), or marks are counted. Marks of refused data and of duplicates do not count, as in Linux.
     #[inline(always)]
-    fn update_ecn_echo(&mut self, now: Instant, cwr: bool, ece: bool) -> Option<Ack> {
+    fn update_ecn_echo(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
         if self.config.ecn == Ecn::L4s {
             self.count_mark(ece);
             return None;
         }
+        let (cwr, is_old) = (segment.cwr, segment.seq < self.reassembly.next());
+        if self.is_beyond_window(segment.seq) || is_old && !cwr {
+            return None;
+        }
         if cwr {
-            self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
+            self.ack_policy.hurry();
         }
         match self.config.ecn {
-            Ecn::PerPacket if ece != self.ece => {
+            Ecn::PerPacket if ece != self.ece && !is_old => {
                 let prior_ack = self.ack_policy.is_pending().then(|| self.acknowledge(now));
                 self.ece = ece;
-                self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
+                self.ack_policy.hurry();
                 return prior_ack;
             }
             Ecn::PerPacket | Ecn::L4s => {}
             Ecn::Classic => {
                 self.ece &= !cwr;
-                if ece && !self.ece {
+                if ece && !is_old && !self.ece {
                     self.ece = true;
-                    self.ack_policy.enter_quickack_mode(QUICKACKS_AFTER_MARK);
+                    self.enter_quickack_mode(QUICKACKS_AFTER_MARK);
                 }
             }
         }
@@ -297,9 +378,18 @@ impl Receiver {
             self.ace = (self.ace + 1) % ACE_CYCLE;
             self.marks_since_ack += 1;
             if !was_marked || self.marks_since_ack >= MARKS_PER_ACK {
-                self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
+                self.ack_policy.hurry();
             }
         }
+    }
+
+    fn enter_quickack_mode(&mut self, acks: u32) {
+        self.ack_policy.enter_quickack_mode(acks, self.offered_segments());
+    }
+
+    /// The window of the latest acknowledgement, segments.
+    fn offered_segments(&self) -> u64 {
+        self.window.offered(self.last_ack_sent) / u64::from(self.config.mss)
     }
 
     /// The timing of the acknowledgement of arrived segments.
@@ -308,16 +398,38 @@ impl Receiver {
         if arrival.acknowledge_now {
             return AckTiming::Now;
         }
-        let (next, out_of_order) = (self.reassembly.next(), !self.reassembly.is_empty());
-        let unacked = next - self.last_ack_sent;
-        let timing = self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt());
-        if timing == AckTiming::Later && arrival.is_pushed {
-            if self.next_read.is_none() && self.counters.acks >= self.preemption {
-                return AckTiming::Now;
-            }
-            self.ack_policy.expire(self.next_read.unwrap_or(now));
+        // Nothing is left to acknowledge after the compressed acknowledgement that was sent first, even if that lacks this
+        // segment.
+        if !self.ack_policy.is_scheduled() {
+            return AckTiming::Later;
+        }
+        let next = self.reassembly.next();
+        let data = NewData {
+            unacked: next - self.last_ack_sent,
+            keeps_window: self.keeps_window(now),
+            is_out_of_order: !self.reassembly.is_empty(),
+            next,
+            rtt: self.window.rtt(),
+        };
+        let timing = self.ack_policy.timing(now, &data);
+        let preempts = self.read.is_none() && self.next_read.is_none() && self.counters.acks >= self.preemption;
+        if timing == AckTiming::Later && preempts && arrival.is_new && self.is_acknowledged_by_reading(true) {
+            return AckTiming::Now;
         }
         timing
+    }
+
+    /// Whether the window that an acknowledgement would offer now is at least as large as the latest one. Otherwise the
+    /// application acknowledges when it reads. Quick-ack mode ends once half of the buffer is occupied.
+    fn keeps_window(&mut self, now: Instant) -> bool {
+        if self.is_subflow || !self.ack_policy.is_due(self.reassembly.next() - self.last_ack_sent) {
+            return true;
+        }
+        let selected = self.window.select(self.reassembly.out_of_order(), self.unread(), self.window.has_unread(now));
+        if selected.is_half_occupied {
+            self.ack_policy.end_quickacks();
+        }
+        selected.window >= self.window.offered(self.last_ack_sent)
     }
 
     /// Adds a segment to the reassembly; `continues` if it arrived in one packet with the previous one.
@@ -328,12 +440,20 @@ impl Receiver {
             self.counters.paws_rejected += 1;
             if segment.seq < next {
                 self.set_dsack(segment.seq);
-                self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
+                self.enter_quickack_mode(MAX_QUICKACKS);
             }
             return DataArrival::REFUSED;
         }
-        if segment.seq >= next + MAX_OUT_OF_ORDER {
+        if segment.seq >= next + MAX_OUT_OF_ORDER || self.is_beyond_window(segment.seq) {
             return DataArrival::REFUSED;
+        }
+        if segment.seq + 1 >= self.last_ack_sent {
+            self.window.measure_rtt(now, segment.tsecr);
+            self.dsack = self.dsack.filter(|_| continues);
+        }
+        if self.is_at_edge(segment.seq) {
+            self.enter_quickack_mode(MAX_QUICKACKS);
+            return self.old_data(segment.seq);
         }
         if self.spans_left_edge(segment.seq) {
             self.ts_recent = self.ts_recent.max(segment.tsval);
@@ -341,9 +461,10 @@ impl Receiver {
         if segment.seq < next {
             self.counters.duplicates += 1;
             self.set_dsack(segment.seq);
-            self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
-            return DataArrival::REFUSED;
+            self.enter_quickack_mode(MAX_QUICKACKS);
+            return self.old_data(segment.seq + 1);
         }
+        self.ack_policy.schedule();
         let is_new = self.reassembly.insert(segment.seq);
         if !is_new {
             self.counters.duplicates += 1;
@@ -356,7 +477,8 @@ impl Receiver {
             if self.read.is_none() {
                 self.window.enqueue(now, next..self.reassembly.next(), continues);
             }
-            self.window.on_data(now, segment.tsecr);
+            self.window.on_data(now, next + 1, self.last_ack_sent);
+            self.ack_policy.on_segment_in_order(now, segment.psh, self.offered_segments());
         } else {
             // The new block would push an unreported one out of the option, so the compressed acknowledgement is sent
             // first (Linux since 5.8).
@@ -367,16 +489,39 @@ impl Receiver {
         }
         // An out-of-order segment is charged only after the window has grown.
         let waiting = self.reassembly.out_of_order() + self.unread() - u64::from(is_new && !advanced);
-        if is_new && self.window.grow(now, waiting) {
+        if is_new && (advanced || self.config.sack) && self.window.grow(now, waiting) {
             self.ack_policy.add_quickack();
         }
         if advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty() {
-            self.ack_policy.enter_quickack_mode(ONE_QUICKACK); // the last hole is filled
+            self.ack_policy.hurry(); // the last hole is filled (RFC 5681 section 4.2)
         }
-        // The application has read everything up to a segment with PSH (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6
-        // also up to a full segment).
-        let is_pushed = segment.psh && self.reassembly.is_empty() && self.read.is_none();
-        DataArrival { acknowledge_now: false, is_pushed, first_ack }
+        DataArrival { acknowledge_now: false, is_new, first_ack }
+    }
+
+    /// The arrival of data that ends with `end` and is dropped. Within the window it is acknowledged as new data is, before
+    /// it at once (RFC 9293 section 3.10.7.4).
+    fn old_data(&mut self, end: u64) -> DataArrival {
+        if end < self.last_ack_sent {
+            return DataArrival::REFUSED;
+        }
+        self.ack_policy.schedule();
+        DataArrival::default()
+    }
+
+    /// Whether a segment begins beyond the end of the offered window, so that it is refused (RFC 9293 section 3.10.7.4).
+    fn is_beyond_window(&self, seq: u64) -> bool {
+        !self.is_subflow && self.start(seq) > self.window.edge().max(self.start(self.reassembly.next()))
+    }
+
+    /// Whether a segment begins where the offered window ends, so that it is dropped.
+    fn is_at_edge(&self, seq: u64) -> bool {
+        let next = self.reassembly.next();
+        !self.is_subflow && seq >= next && self.start(seq) == self.window.edge().max(self.start(next))
+    }
+
+    /// The first byte of a segment.
+    fn start(&self, seq: u64) -> u64 {
+        seq * u64::from(self.config.mss)
     }
 
     /// Reports a duplicate in the next acknowledgement (DSACK).
@@ -396,12 +541,32 @@ impl Receiver {
         self.config.timestamps && self.ts_recent > segment.tsval.saturating_add(1)
     }
 
-    #[inline(never)]
     fn acknowledge(&mut self, now: Instant) -> Ack {
+        let window = self.advertise(false);
+        self.acknowledge_with(now, window)
+    }
+
+    /// An acknowledgement before the application reads what arrived at this instant.
+    fn acknowledge_unread(&mut self, now: Instant) -> Ack {
+        let window = self.advertise(self.window.has_unread(now));
+        self.acknowledge_with(now, window)
+    }
+
+    /// The window of the next acknowledgement. Quick-ack mode ends once half of the buffer is occupied.
+    fn advertise(&mut self, before_reading: bool) -> u64 {
+        let (next, out_of_order, unread) = (self.reassembly.next(), self.reassembly.out_of_order(), self.unread());
+        let selected = self.window.select(out_of_order, unread, before_reading);
+        if selected.is_half_occupied {
+            self.ack_policy.end_quickacks();
+        }
+        self.window.advertise(next, selected.window)
+    }
+
+    #[inline(never)]
+    fn acknowledge_with(&mut self, now: Instant, receive_window: u64) -> Ack {
         let next = self.reassembly.next();
         self.last_ack_sent = next;
         self.counters.acks += 1;
-        let before_reading = self.window.has_unread(now) && (self.ack_policy.is_quick() || !self.reassembly.is_empty());
         self.ack_policy.on_ack();
         self.marks_since_ack = 0;
         let mut blocks = SackBlocks::default();
@@ -414,7 +579,7 @@ impl Receiver {
         Ack {
             syn: false,
             ack: next,
-            receive_window: self.window.advertise(next, self.reassembly.out_of_order(), self.unread(), before_reading),
+            receive_window,
             tsval: timestamp(now),
             tsecr: self.ts_recent,
             sack_blocks: blocks,

@@ -8,8 +8,6 @@ use control::LinuxRelease;
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// Bytes of the timestamps option: the maximum payload that a header allows includes it (`advmss`).
-const TIMESTAMPS: u64 = 12;
 /// Maximum value of the window field in a header.
 const MAX_FIELD: u64 = 65_535;
 /// Maximum shift of window scaling (RFC 7323 section 2.3).
@@ -36,6 +34,15 @@ struct ReceiveQueue {
     memory: u64,
 }
 
+/// A window that the buffer allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selected {
+    /// The window, bytes.
+    pub(crate) window: u64,
+    /// Whether more than half of the buffer is occupied.
+    pub(crate) is_half_occupied: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
     mss: u64,
@@ -56,6 +63,9 @@ pub(crate) struct ReceiveWindow {
     /// The receiver's RTT estimate from timestamps, in eighths of a microsecond.
     rtt_us8: u64,
     last_tsecr: u32,
+    /// Start of the measurement of the RTT without timestamps, and the right edge, bytes, whose arrival ends it.
+    rtt_start: Option<Instant>,
+    rtt_edge: u64,
     /// The current measurement (Linux `rcvq_space`): start, first byte, and the bytes read in the previous one.
     measurement_start: Instant,
     measurement_start_bytes: u64,
@@ -66,8 +76,8 @@ pub(crate) struct ReceiveWindow {
 impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], release: LinuxRelease) -> Self {
         let mss = u64::from(mss);
-        let advertised_mss = mss + TIMESTAMPS;
-        let initial_window = buffer / 2 / advertised_mss * advertised_mss;
+        // Whole segments, of a host that has received the SYN.
+        let initial_window = buffer / 2 / mss * mss;
         // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
         let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
         let max_buffer = max_buffer.max(buffer);
@@ -84,6 +94,8 @@ impl ReceiveWindow {
             rcv_wnd_edge: initial_window,
             rtt_us8: 0,
             last_tsecr: 0,
+            rtt_start: None,
+            rtt_edge: 0,
             measurement_start: Instant::ZERO,
             measurement_start_bytes: 0,
             prior_copied: initial_window.min(10 * mss),
@@ -108,10 +120,8 @@ impl ReceiveWindow {
     /// packet with the previous segment.
     #[inline]
     pub(crate) fn enqueue(&mut self, now: Instant, segments: Range<u64>, continues: bool) {
-        if self.queue.time < now {
-            self.read_received();
-            self.queue.time = now;
-        }
+        self.finish_reading(now);
+        self.queue.time = now;
         let is_first = self.queue.read == self.queue.end;
         if is_first || (continues && self.queue.first_end == self.queue.end) {
             self.queue.first_end = segments.start + 1;
@@ -126,6 +136,13 @@ impl ReceiveWindow {
         self.queue.time == now
     }
 
+    /// Lets the application read what arrived before this instant.
+    pub(crate) fn finish_reading(&mut self, now: Instant) {
+        if self.queue.time < now {
+            self.read_received();
+        }
+    }
+
     /// Records that the application has read the data of the queue's instant. Linux measures after each packet; if the
     /// first one does not end a measurement, the others do not either.
     fn read_received(&mut self) {
@@ -137,19 +154,16 @@ impl ReceiveWindow {
         }
     }
 
-    /// Handles data that arrived in order. `tsecr` is the segment's timestamp echo.
-    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
-        self.establish(now);
+    /// Handles data that arrived in order, up to segment `next`. `acked` is the acknowledgement last sent.
+    pub(crate) fn on_data(&mut self, now: Instant, next: u64, acked: u64) {
         self.measure_ratio();
-        self.measure_rtt(now, tsecr);
+        self.measure_window_rtt(now, next * self.mss, acked);
     }
 
     /// Handles new data, in order or not; `waiting` segments are out of order or not read. Returns whether the window
     /// has grown, which Linux acknowledges at once (`tcp_grow_window`).
     pub(crate) fn grow(&mut self, now: Instant, waiting: u64) -> bool {
-        if self.queue.time < now {
-            self.read_received();
-        }
+        self.finish_reading(now);
         self.raise_ssthresh(waiting * self.truesize + self.queue.memory)
     }
 
@@ -181,7 +195,7 @@ impl ReceiveWindow {
         let (left_edge, subflow_left_edge) = (next * self.mss, subflow_next * self.mss);
         let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(self.unit);
         self.share_buffer(connection);
-        let window = self.window(out_of_order, 0, 0).max(known);
+        let window = self.select(out_of_order, 0, false).window.max(known);
         connection.rcv_wnd_edge = connection.rcv_wnd_edge.max(left_edge + window);
         let window = connection.rcv_wnd_edge - left_edge;
         self.rcv_wnd_edge = subflow_left_edge + window;
@@ -205,8 +219,9 @@ impl ReceiveWindow {
         self.adjust_buffer(now, read * self.mss);
     }
 
-    /// Takes a lower sample as it is, and smooths a higher one (Linux 6.1.192 `tcp_rcv_rtt_update`).
-    fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
+    /// Measures the RTT by a segment's timestamp echo. Takes a lower sample as it is, and smooths a higher one (Linux 6.1.192
+    /// `tcp_rcv_rtt_update`).
+    pub(crate) fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
         if tsecr == 0 || tsecr == self.last_tsecr {
             return;
         }
@@ -214,6 +229,22 @@ impl ReceiveWindow {
         let sample_us = u64::from(crate::tcp::timestamp(now).saturating_sub(tsecr)).max(1) * 1000;
         let is_lowest = self.rtt_us8 == 0 || sample_us << 3 < self.rtt_us8;
         self.rtt_us8 = if is_lowest { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
+    }
+
+    /// Measures how long the sender takes to fill the window, which is at least an RTT: lower samples count (Linux
+    /// `tcp_rcv_rtt_measure`). `arrived` is the end of the data, bytes.
+    fn measure_window_rtt(&mut self, now: Instant, arrived: u64, acked: u64) {
+        if let Some(start) = self.rtt_start {
+            if arrived < self.rtt_edge {
+                return;
+            }
+            let sample = now.since(start).as_micros().max(1) << 3;
+            if self.rtt_us8 == 0 || sample < self.rtt_us8 {
+                self.rtt_us8 = sample;
+            }
+        }
+        self.rtt_start = Some(now);
+        self.rtt_edge = arrived + self.offered(acked);
     }
 
     /// Measures on the first packet which share of its memory is payload (Linux `tcp_measure_rcv_mss`).
@@ -248,35 +279,57 @@ impl ReceiveWindow {
         self.measurement_start = now;
     }
 
-    /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread`
-    /// segments are in order but not read. `before_reading` if the acknowledgement is sent before the application reads
-    /// the latest data.
-    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64, before_reading: bool) -> u64 {
+    /// Offers a window beyond segment `next`, bytes; an offer is never taken back. Returns the window with what remains of
+    /// the latest offer.
+    pub(crate) fn advertise(&mut self, next: u64, window: u64) -> u64 {
         let left_edge = next * self.mss;
-        let queued = if before_reading { self.queue.memory } else { 0 };
         let known = self.rcv_wnd_edge.saturating_sub(left_edge).next_multiple_of(self.unit);
-        let window = self.window(out_of_order, unread, queued).max(known);
+        let window = window.max(known);
         self.rcv_wnd_edge = left_edge + window;
         window
     }
 
-    /// The window that the free buffer allows, bytes. With unread data it is zero if it would be less than a segment or
-    /// a sixteenth of the buffer's window (RFC 9293 section 3.8.6.2.2, with Linux's fraction).
-    fn window(&self, out_of_order: u64, unread: u64, queued: u64) -> u64 {
-        let occupied = (out_of_order + unread) * self.truesize + queued;
-        let free = window_of(self.buffer.saturating_sub(occupied), self.ratio);
-        if unread > 0 && free < self.mss.max(window_of(self.buffer, self.ratio) / 16) {
-            return 0;
+    /// The window that was offered beyond the acknowledged segment, bytes.
+    pub(crate) fn offered(&self, acked: u64) -> u64 {
+        self.rcv_wnd_edge.saturating_sub(acked * self.mss)
+    }
+
+    /// The right edge of the offered window, bytes.
+    pub(crate) fn edge(&self) -> u64 {
+        self.rcv_wnd_edge
+    }
+
+    /// The window that the buffer allows while `out_of_order` segments are out of order and `unread` segments are in order
+    /// but not read. `before_reading` if the application has not read the latest data yet.
+    pub(crate) fn select(&self, out_of_order: u64, unread: u64, before_reading: bool) -> Selected {
+        let queued = if before_reading { self.queue.memory } else { 0 };
+        self.selected((out_of_order + unread) * self.truesize + queued)
+    }
+
+    /// The window that the buffer allows while `occupied` bytes of it are in use. If that is more than half of it, the
+    /// window is zero if it would be less than a segment or a sixteenth of the buffer's window (RFC 9293 section
+    /// 3.8.6.2.2, with Linux's fraction).
+    fn selected(&self, occupied: u64) -> Selected {
+        let (free, allowed) =
+            (window_of(self.buffer.saturating_sub(occupied), self.ratio), window_of(self.buffer, self.ratio));
+        let most = self.window_clamp.min(allowed);
+        if free >= most / 2 {
+            let window = free.min(self.rcv_ssthresh).next_multiple_of(self.unit);
+            return Selected { window, is_half_occupied: false };
         }
-        free.min(self.rcv_ssthresh).next_multiple_of(self.unit)
+        // Scaling is not to raise what is free.
+        let free = free / self.unit * self.unit;
+        let is_closed = free < allowed / 16 || free < self.mss.min(most);
+        let window = if is_closed { 0 } else { free.min(self.rcv_ssthresh).next_multiple_of(self.unit) };
+        Selected { window, is_half_occupied: true }
     }
 
     /// Whether reading has opened the window so far that the sender should be told at once: to twice the advertised
-    /// window (Linux `tcp_cleanup_rbuf`). Arguments as for [`advertise`](Self::advertise).
+    /// window (Linux `tcp_cleanup_rbuf`). Arguments as for [`select`](Self::select).
     pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
-        let known = self.rcv_wnd_edge.saturating_sub(next * self.mss);
-        let window = self.window(out_of_order, unread, 0);
-        2 * known <= window_of(self.buffer, self.ratio) && window > 0 && window >= 2 * known
+        let known = self.offered(next);
+        let window = self.select(out_of_order, unread, false).window;
+        2 * known <= self.window_clamp && window > 0 && window >= 2 * known
     }
 }
 
@@ -292,11 +345,13 @@ mod tests {
             next += 1 + ms * 3; // ever faster
             tsecr += 1;
             let now = Instant(ms * 1_000_000 + 50_000_000);
-            window.on_data(now, tsecr);
+            window.measure_rtt(now, tsecr);
+            window.on_data(now, next, 0);
             window.grow(now, 0);
             window.on_read(now, next);
         }
-        window.advertise(next, 0, 0, false)
+        let selected = window.select(0, 0, false).window;
+        window.advertise(next, selected)
     }
 
     #[test]
@@ -327,8 +382,12 @@ mod tests {
     #[test]
     fn the_edge_never_moves_back() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456], LinuxRelease::V6_1);
-        let first = window.advertise(0, 0, 0, false);
-        assert_eq!(first, 64_256, "44 segments of 1460 bytes, rounded up to 128, as in captures");
-        assert_eq!(window.advertise(0, 40, 0, false), first);
+        let offer = |window: &mut ReceiveWindow, out_of_order| {
+            let selected = window.select(out_of_order, 0, false).window;
+            window.advertise(0, selected)
+        };
+        let first = offer(&mut window, 0);
+        assert_eq!(first, 65_280, "45 segments of 1448 bytes, as in a SYN-ACK of Linux, rounded up to 128");
+        assert_eq!(offer(&mut window, 40), first);
     }
 }

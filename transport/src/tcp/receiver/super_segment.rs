@@ -11,11 +11,12 @@ impl Receiver {
     /// Returns the same as [`handle`](Self::handle).
     pub fn handle_super_segment(&mut self, now: Instant, first: &Segment, segments: u32, ece: bool) -> Option<Ack> {
         self.one_way_delay_ms = timestamp(now).saturating_sub(first.tsval);
+        self.begin_arrival(now);
         if self.config.ecn == Ecn::L4s {
             // Each of its segments counts as marked (RFC 9768 section 3.2.2.5).
             (1..segments).for_each(|_| self.count_mark(ece));
         }
-        let prior_ack = self.update_ecn_echo(now, first.cwr, ece);
+        let prior_ack = self.update_ecn_echo(now, first, ece);
         let mut arrival = DataArrival::default();
         for seq in first.seq..first.seq + u64::from(segments) {
             self.counters.received += 1;
@@ -23,7 +24,7 @@ impl Receiver {
             let next = self.insert(now, &Segment { seq, ..*first }, seq > first.seq);
             self.extend_dsack(prior_dsack, seq);
             arrival.acknowledge_now |= next.acknowledge_now;
-            arrival.is_pushed |= next.is_pushed;
+            arrival.is_new |= next.is_new;
             arrival.first_ack = arrival.first_ack.or(next.first_ack);
         }
         self.acknowledge_arrival(now, prior_ack, arrival)
