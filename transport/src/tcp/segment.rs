@@ -37,17 +37,17 @@ pub struct Segment {
     pub psh: bool,
 }
 
-/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). The type is
+/// Up to four SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). The type is
 /// small because every acknowledgement in flight carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    starts: [u64; 3],
-    lengths: [u32; 3],
+    starts: [u64; 4],
+    lengths: [u32; 4],
     count: u8,
 }
 
 impl SackBlocks {
-    /// Adds a block; a fourth does not fit in addition to timestamps and is ignored.
+    /// Adds a block; a fifth does not fit into the options of a header and is ignored.
     pub fn push(&mut self, (start, end): (u64, u64)) {
         let index = self.len();
         if index < self.starts.len() {
@@ -82,7 +82,7 @@ impl SackBlocks {
 
     /// The blocks except the first `skipped`, lowest sequence number first.
     pub(crate) fn sorted(&self, skipped: usize) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let mut blocks = [(u64::MAX, u64::MAX); 3];
+        let mut blocks = [(u64::MAX, u64::MAX); 4];
         blocks.iter_mut().zip(self.iter().skip(skipped)).for_each(|(to, from)| *to = from);
         blocks.sort_unstable();
         blocks.into_iter().take(self.len().saturating_sub(skipped))

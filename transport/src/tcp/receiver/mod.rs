@@ -69,6 +69,9 @@ const ACKS_BEFORE_PREEMPTION: u64 = 1500;
 /// Least time between answers to probes of the window (`tcp_invalid_ratelimit`).
 const PROBE_INTERVAL: Span = Span::from_millis(500);
 
+/// SACK blocks that fit into a header in addition to timestamps (RFC 2018 section 3).
+const BLOCKS_WITH_TIMESTAMPS: usize = 3;
+
 /// Number of SACK blocks that compressed acknowledgements may change. The third is the last that fits in addition to
 /// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
@@ -575,6 +578,7 @@ impl Receiver {
                 blocks.push(dsack);
             }
             self.blocks.iter().for_each(|block| blocks.push(block));
+            blocks.truncate(if self.config.timestamps { BLOCKS_WITH_TIMESTAMPS } else { blocks.len() });
         }
         Ack {
             syn: false,
