@@ -348,7 +348,8 @@ impl Receiver {
             return None;
         }
         let (cwr, is_old) = (segment.cwr, segment.seq < self.reassembly.next());
-        if self.is_beyond_window(segment.seq) || is_old && !cwr {
+        let is_refused = self.is_beyond_window(segment.seq) || segment.seq + 1 < self.last_ack_sent;
+        if is_refused || is_old && !cwr {
             return None;
         }
         if cwr {
