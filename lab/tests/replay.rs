@@ -1,10 +1,12 @@
 //! The kernel that plays scripts does what our machine does, and what it did before.
 //!
-//! A fixed sample: the records of `lab/replay/tests/golden`, played again by User-Mode Linux in virtual time.
+//! A fixed sample: the records of `lab/replay/tests/golden` and `golden-receiver`, played again by User-Mode Linux in virtual
+//! time.
 
 use lab::{BackendChoice, Error, Judge};
-use replay::{Golden, Script, Tolerance, first_difference, play, timeline};
+use replay::{Golden, Script, Tolerance, first_difference, play, receiving, timeline};
 use ropewalk_lab as lab;
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::Path;
 use testing::{Reason, skip};
@@ -27,8 +29,8 @@ fn judge() -> Option<Judge> {
     None
 }
 
-fn records() -> Vec<Golden> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("replay/tests/golden");
+fn records<G: DeserializeOwned>(folder: &str) -> Vec<G> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("replay/tests").join(folder);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.iter().map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
@@ -39,7 +41,7 @@ fn a_kernel_does_again_what_our_machine_does() {
     let Some(judge) = judge() else { return };
     let is_repeatable = |golden: &Golden| golden.script.setup.congestion != DRAWS;
     let is_of_judge = |golden: &Golden| golden.kernel == judge.describe();
-    let records: Vec<Golden> = records().into_iter().filter(is_of_judge).filter(is_repeatable).collect();
+    let records: Vec<Golden> = records("golden").into_iter().filter(is_of_judge).filter(is_repeatable).collect();
     if records.is_empty() {
         return skip(Reason::Kernel, &format!("no record is of {}", judge.describe()));
     }
@@ -49,6 +51,23 @@ fn a_kernel_does_again_what_our_machine_does() {
         let ours = play(&golden.script).unwrap();
         if let Some(difference) = first_difference(&golden.script, &ours, &recording, TOLERANCE) {
             panic!("{}", timeline(&golden.script, &ours, &recording, &difference));
+        }
+    }
+}
+
+#[test]
+fn a_kernel_acknowledges_again_as_our_receiver_does() {
+    let Some(judge) = judge() else { return };
+    let records = records::<receiving::Golden>("golden-receiver").into_iter();
+    let records: Vec<_> = records.filter(|golden| golden.kernel == judge.describe()).collect();
+    if records.is_empty() {
+        return skip(Reason::Kernel, &format!("no record is of {}", judge.describe()));
+    }
+    let scripts: Vec<receiving::Script> = records.iter().map(|golden| golden.script.clone()).collect();
+    for (golden, recording) in records.iter().zip(judge.play_receivers(&scripts).unwrap()) {
+        let ours = receiving::play(&golden.script);
+        if let Some(difference) = receiving::first_difference(&golden.script, &ours, &recording, TOLERANCE) {
+            panic!("{}", receiving::timeline(&golden.script, &ours, &recording, &difference));
         }
     }
 }

@@ -1,0 +1,53 @@
+//! What a real kernel's receiver did with scripts, and what our machine does: no kernel is needed here.
+//!
+//! `cargo xtask kernel-drill --side receiver --keep FOLDER` writes such records; a difference that was mended stays as one.
+
+use ropewalk_replay::Tolerance;
+use ropewalk_replay::receiving::{Golden, first_difference, play, timeline};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// That of the sender's records.
+const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
+
+fn records() -> Vec<(PathBuf, Golden)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden-receiver");
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("a folder is read").path()).collect();
+    files.sort();
+    let read = |file: PathBuf| {
+        let text = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let golden = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        (file, golden)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn our_receiver_acknowledges_as_the_kernel_did() {
+    let records = records();
+    assert!(records.len() > 10, "the records are there");
+    for (file, Golden { kernel, script, recording }) in records {
+        let ours = play(&script);
+        if let Some(difference) = first_difference(&script, &ours, &recording, TOLERANCE) {
+            panic!("{} on {kernel}:\n{}", file.display(), timeline(&script, &ours, &recording, &difference));
+        }
+    }
+}
+
+/// A comparison that takes anything for the same would pass the test above.
+#[test]
+fn a_changed_acknowledgement_differs() {
+    for (file, Golden { script, recording, .. }) in records() {
+        let ours = play(&script);
+        let last = recording.acks.len() - 1;
+        let mut changed = [recording.clone(), recording.clone(), recording.clone(), recording];
+        changed[0].acks[last].window += 128;
+        changed[1].acks[last].at_us += 200;
+        changed[2].acks[last].sack.insert(0, (0, 1));
+        changed[3].acks.remove(last);
+        for changed in changed {
+            assert!(first_difference(&script, &ours, &changed, TOLERANCE).is_some(), "{}", file.display());
+        }
+    }
+}
