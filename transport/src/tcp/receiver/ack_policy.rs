@@ -172,11 +172,12 @@ impl AckPolicy {
         self.is_scheduled = true;
     }
 
-    /// Whether data has arrived since the latest acknowledgement, and data with PSH.
+    /// Whether data has arrived since the latest acknowledgement.
     pub(super) fn is_scheduled(&self) -> bool {
         self.is_scheduled
     }
 
+    /// Whether data with PSH has.
     pub(super) fn is_pushed(&self) -> bool {
         self.is_pushed
     }

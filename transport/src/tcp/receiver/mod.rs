@@ -1,19 +1,21 @@
 //! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
-//! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (the timing of acknowledgements),
-//! `receive_window` (buffer autotuning), `tuning` (its differences between kernels), `super_segment` (segments that
-//! arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257, 9768.
+//! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `acknowledging`, `ack_policy` (the timing of
+//! acknowledgements), `ecn_echo`, `receive_window` (buffer autotuning), `tuning` (its differences between kernels),
+//! `super_segment` (segments that arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257, 9768.
 
 mod ack_policy;
+mod acknowledging;
+mod ecn_echo;
 pub(crate) mod reassembly;
 pub(crate) mod receive_window;
 mod sack_blocks;
 mod super_segment;
 mod tuning;
 
-use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
-use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
-use ack_policy::{AckPolicy, AckTiming, MARKS_PER_ACK, MAX_QUICKACKS, NewData, QUICKACKS_AFTER_MARK};
+use crate::tcp::segment::INITIAL_ACE;
+use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
+use ack_policy::{AckPolicy, MAX_QUICKACKS};
 use control::{Ecn, LinuxRelease};
 use reassembly::Reassembly;
 use receive_window::ReceiveWindow;
@@ -68,9 +70,6 @@ const ACKS_BEFORE_PREEMPTION: u64 = 1500;
 
 /// Least time between answers to probes of the window (`tcp_invalid_ratelimit`).
 const PROBE_INTERVAL: Span = Span::from_millis(500);
-
-/// SACK blocks that fit into a header in addition to timestamps (RFC 2018 section 3).
-const BLOCKS_WITH_TIMESTAMPS: usize = 3;
 
 /// Number of SACK blocks that compressed acknowledgements may change. The third is the last that fits in addition to
 /// timestamps.
@@ -188,21 +187,6 @@ impl Receiver {
         self.is_acknowledged_by_reading(read > prior).then(|| self.acknowledge(now))
     }
 
-    /// Whether the application's read is followed by an acknowledgement: of more than one segment, of data with PSH that
-    /// has been read completely, or of a window that has opened to twice its size (Linux 6.1.192 `tcp_cleanup_rbuf`).
-    fn is_acknowledged_by_reading(&mut self, has_read: bool) -> bool {
-        let (next, out_of_order, unread) = (self.reassembly.next(), self.reassembly.out_of_order(), self.unread());
-        if self.ack_policy.is_scheduled() {
-            let is_all_read = unread == 0 && out_of_order == 0;
-            if self.ack_policy.is_due(next - self.last_ack_sent)
-                || has_read && self.ack_policy.is_pushed() && is_all_read
-            {
-                return true;
-            }
-        }
-        has_read && self.window.has_opened(next, out_of_order, unread)
-    }
-
     /// Segments delivered in order that the application has not read.
     #[must_use]
     pub fn unread(&self) -> u64 {
@@ -314,79 +298,6 @@ impl Receiver {
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
 
-    /// The acknowledgement of arrived segments that must be sent at once, after `prior_ack`.
-    #[inline(always)]
-    fn acknowledge_arrival(&mut self, now: Instant, prior_ack: Option<Ack>, arrival: DataArrival) -> Option<Ack> {
-        let timing = self.timing(now, &arrival);
-        let ack = match (prior_ack, timing) {
-            (None, AckTiming::Now) => Some(self.acknowledge_unread(now)),
-            (Some(prior_ack), AckTiming::Now) => {
-                self.ack_policy.expire(now);
-                return Some(prior_ack);
-            }
-            (prior_ack, AckTiming::Later) => prior_ack.or(arrival.first_ack),
-        };
-        self.read_at_once(now, &arrival);
-        ack
-    }
-
-    /// The application that reads at once sends an acknowledgement if that is due then: when the last segment of an instant
-    /// has arrived, when it wakes, or before the next packet if it preempts the process that delivers packets.
-    fn read_at_once(&mut self, now: Instant, arrival: &DataArrival) {
-        if arrival.is_new && self.read.is_none() && self.is_acknowledged_by_reading(true) {
-            self.ack_policy.expire(self.next_read.unwrap_or(now));
-        }
-    }
-
-    /// Updates the ECN echo. Per packet (RFC 8257 section 3.2), a change is acknowledged at once, and a delayed
-    /// acknowledgement is first sent with the old state. Otherwise the echo lasts until CWR arrives (RFC 3168
-    /// section 6.1.3), or marks are counted. Marks of refused data and of duplicates do not count, as in Linux.
-    #[inline(always)]
-    fn update_ecn_echo(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
-        if self.config.ecn == Ecn::L4s {
-            self.count_mark(ece);
-            return None;
-        }
-        let (cwr, is_old) = (segment.cwr, segment.seq < self.reassembly.next());
-        let is_refused = self.is_beyond_window(segment.seq) || segment.seq + 1 < self.last_ack_sent;
-        if is_refused || is_old && !cwr {
-            return None;
-        }
-        if cwr {
-            self.ack_policy.hurry();
-        }
-        match self.config.ecn {
-            Ecn::PerPacket if ece != self.ece && !is_old => {
-                let prior_ack = self.ack_policy.is_pending().then(|| self.acknowledge(now));
-                self.ece = ece;
-                self.ack_policy.hurry();
-                return prior_ack;
-            }
-            Ecn::PerPacket | Ecn::L4s => {}
-            Ecn::Classic => {
-                self.ece &= !cwr;
-                if ece && !is_old && !self.ece {
-                    self.ece = true;
-                    self.enter_quickack_mode(QUICKACKS_AFTER_MARK);
-                }
-            }
-        }
-        None
-    }
-
-    /// Accurate ECN: the first mark after none and every second mark are acknowledged at once (RFC 9768
-    /// section 3.2.2.5.1).
-    fn count_mark(&mut self, is_marked: bool) {
-        let was_marked = std::mem::replace(&mut self.ece, is_marked);
-        if is_marked {
-            self.ace = (self.ace + 1) % ACE_CYCLE;
-            self.marks_since_ack += 1;
-            if !was_marked || self.marks_since_ack >= MARKS_PER_ACK {
-                self.ack_policy.hurry();
-            }
-        }
-    }
-
     fn enter_quickack_mode(&mut self, acks: u32) {
         self.ack_policy.enter_quickack_mode(acks, self.offered_segments());
     }
@@ -394,46 +305,6 @@ impl Receiver {
     /// The window of the latest acknowledgement, segments.
     fn offered_segments(&self) -> u64 {
         self.window.offered(self.last_ack_sent) / u64::from(self.config.mss)
-    }
-
-    /// The timing of the acknowledgement of arrived segments.
-    #[inline(always)]
-    fn timing(&mut self, now: Instant, arrival: &DataArrival) -> AckTiming {
-        if arrival.acknowledge_now {
-            return AckTiming::Now;
-        }
-        // Nothing is left to acknowledge after the compressed acknowledgement that was sent first, even if that lacks this
-        // segment.
-        if !self.ack_policy.is_scheduled() {
-            return AckTiming::Later;
-        }
-        let next = self.reassembly.next();
-        let data = NewData {
-            unacked: next - self.last_ack_sent,
-            keeps_window: self.keeps_window(now),
-            is_out_of_order: !self.reassembly.is_empty(),
-            next,
-            rtt: self.window.rtt(),
-        };
-        let timing = self.ack_policy.timing(now, &data);
-        let preempts = self.read.is_none() && self.next_read.is_none() && self.counters.acks >= self.preemption;
-        if timing == AckTiming::Later && preempts && arrival.is_new && self.is_acknowledged_by_reading(true) {
-            return AckTiming::Now;
-        }
-        timing
-    }
-
-    /// Whether the window that an acknowledgement would offer now is at least as large as the latest one. Otherwise the
-    /// application acknowledges when it reads. Quick-ack mode ends once half of the buffer is occupied.
-    fn keeps_window(&mut self, now: Instant) -> bool {
-        if self.is_subflow || !self.ack_policy.is_due(self.reassembly.next() - self.last_ack_sent) {
-            return true;
-        }
-        let selected = self.window.select(self.reassembly.out_of_order(), self.unread(), self.window.has_unread(now));
-        if selected.is_half_occupied {
-            self.ack_policy.end_quickacks();
-        }
-        selected.window >= self.window.offered(self.last_ack_sent)
     }
 
     /// Adds a segment to the reassembly; `continues` if it arrived in one packet with the previous one.
@@ -543,54 +414,5 @@ impl Receiver {
     /// of 1 ms.
     fn paws_reject(&self, segment: &Segment) -> bool {
         self.config.timestamps && self.ts_recent > segment.tsval.saturating_add(1)
-    }
-
-    fn acknowledge(&mut self, now: Instant) -> Ack {
-        let window = self.advertise(false);
-        self.acknowledge_with(now, window)
-    }
-
-    /// An acknowledgement before the application reads what arrived at this instant.
-    fn acknowledge_unread(&mut self, now: Instant) -> Ack {
-        let window = self.advertise(self.window.has_unread(now));
-        self.acknowledge_with(now, window)
-    }
-
-    /// The window of the next acknowledgement. Quick-ack mode ends once half of the buffer is occupied.
-    fn advertise(&mut self, before_reading: bool) -> u64 {
-        let (next, out_of_order, unread) = (self.reassembly.next(), self.reassembly.out_of_order(), self.unread());
-        let selected = self.window.select(out_of_order, unread, before_reading);
-        if selected.is_half_occupied {
-            self.ack_policy.end_quickacks();
-        }
-        self.window.advertise(next, selected.window)
-    }
-
-    #[inline(never)]
-    fn acknowledge_with(&mut self, now: Instant, receive_window: u64) -> Ack {
-        let next = self.reassembly.next();
-        self.last_ack_sent = next;
-        self.counters.acks += 1;
-        self.ack_policy.on_ack();
-        self.marks_since_ack = 0;
-        let mut blocks = SackBlocks::default();
-        if self.config.sack {
-            if let Some(dsack) = self.dsack.take() {
-                blocks.push(dsack);
-            }
-            self.blocks.iter().for_each(|block| blocks.push(block));
-            blocks.truncate(if self.config.timestamps { BLOCKS_WITH_TIMESTAMPS } else { blocks.len() });
-        }
-        Ack {
-            syn: false,
-            ack: next,
-            receive_window,
-            tsval: timestamp(now),
-            tsecr: self.ts_recent,
-            sack_blocks: blocks,
-            ece: self.ece && self.config.ecn != Ecn::L4s,
-            ace: self.ace,
-            one_way_delay_ms: self.one_way_delay_ms,
-        }
     }
 }
