@@ -1,4 +1,4 @@
-//! `cargo xtask kernel-drill`: random situations of our TCP sender, judged by a kernel. The campaign itself is the lab's.
+//! `cargo xtask kernel-drill`: random situations of our TCP sender or receiver, judged by a kernel. The campaign itself is the lab's.
 
 use crate::shell;
 

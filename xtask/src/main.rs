@@ -44,9 +44,10 @@ cargo xtask CHORE
   bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check only compares
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     run our scenarios on that kernel, results into scenarios/validation
-  kernel-drill [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--again] [--shrink] [--keep FOLDER]
-                                random situations of our TCP sender against a kernel's, packet by packet: that kernel, or
-                                with netns this machine's (root); resumable; differences in target/kernel-drill
+  kernel-drill [--side sender|receiver] [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--again] [--shrink]
+               [--keep FOLDER]
+                                random situations of our TCP sender or receiver against a kernel's, packet by packet: that
+                                kernel, or with netns this machine's (root); resumable; differences in target/kernel-drill
   kernel-page                   compare these with the simulator, into target/kernel/beside-the-simulator.html
   paper [--quick] [--stored] [--results FOLDER] [--program FILE] [STUDY ...]
                                 run the studies of docs/explanation/algorithm.md, into target/paper, and write its tables
