@@ -35,6 +35,14 @@ const CAMPAIGNS: &[Campaign] = &[
         piece: 20,
     },
     Campaign {
+        name: "captures",
+        package: "ropewalk-trace",
+        program: "suite",
+        tests: "damage::no_change_of_a_capture_is_a_panic",
+        file: "study/trace/tests/suite/damage.rs",
+        piece: 1000,
+    },
+    Campaign {
         name: "tcp",
         package: "ropewalk-transport",
         program: "suite",

@@ -278,7 +278,8 @@ pub(crate) struct Drill {
 #[group(skip)]
 #[command(group = ArgGroup::new("outputs").required(true).multiple(true).args(["page", "pcap", "events", "qlog"]))]
 pub(crate) struct Trace {
-    /// The scenario: a TOML file, a name of `ropewalk list scenarios`, or a folder that `ropewalk run` has filled
+    /// The scenario: a TOML file, a name of `ropewalk list scenarios`, or a folder that `ropewalk run` has filled; or a capture
+    /// (pcap, pcapng) of a kernel's run
     pub(crate) scenario: PathBuf,
     /// The cell of the sweep, by the values of swept keys: --cell flow.tcp.congestion=olia --cell path.lte.loss=1%
     #[arg(long = "cell", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = key_and_value)]
@@ -296,9 +297,10 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// The place: near or far for the hosts at an end of the paths, LINK for packets that enter a link, LINK:out for packets
-    /// that leave it
-    #[arg(long, value_name = "PLACE", default_value = "near", requires = "pcap")]
-    pub(crate) at: String,
+    /// that leave it [default: near]. Of a capture, near or far: it was made at the host that opens connections, or at the
+    /// one that accepts them [default: what the first handshake tells]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) at: Option<String>,
     /// Write packets with their payload, which is zeros, instead of their headers alone
     #[arg(long, requires = "pcap")]
     pub(crate) payload: bool,

@@ -1,4 +1,5 @@
-//! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets, its events and a page.
+//! `ropewalk trace`: repeats one run of a scenario or of a results folder, and writes its packets, its events and a page; or
+//! writes the events of a capture.
 
 use super::{QlogVersion, Trace, run};
 use crate::{Failure, output};
@@ -7,8 +8,14 @@ use scenario::{Cell, Overrides, Scenario};
 use std::path::Path;
 use store::Results;
 
-/// Repeats the run, writes the files, and reports whether it is the run of the folder.
+/// Repeats the run, writes the files, and reports whether it is the run of the folder. Of a capture, writes the files.
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
+    if trace::is_capture(&arguments.scenario) {
+        return capture(arguments);
+    }
+    if arguments.at.is_some() && arguments.pcap.is_none() {
+        return Err(Failure::Usage("--at is the place of a capture: add --pcap FILE".to_owned()));
+    }
     let (scenario, stored) = load(arguments)?;
     runner::check(&scenario)?;
     let cell = trace::find_cell(&scenario, &arguments.cells).map_err(Failure::Usage)?;
@@ -16,7 +23,8 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let heading = trace::Heading::of(&scenario, cell, seed, crate::VERSION);
     let outputs = trace::Outputs {
         pcap: arguments.pcap.as_deref(),
-        place: trace::Place::parse(&arguments.at, &cell.experiment).map_err(Failure::Usage)?,
+        place: trace::Place::parse(arguments.at.as_deref().unwrap_or("near"), &cell.experiment)
+            .map_err(Failure::Usage)?,
         has_payload: arguments.payload,
         events: arguments.events.as_deref(),
         qlog: arguments.qlog.as_deref().map(|path| match arguments.qlog_version {
@@ -35,6 +43,37 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Writes the events of a capture.
+fn capture(arguments: &Trace) -> Result<(), Failure> {
+    let of_a_run = [
+        ("--cell", !arguments.cells.is_empty()),
+        ("--seed", arguments.seed.is_some()),
+        ("--set", !arguments.set.is_empty()),
+        ("--quick", arguments.quick),
+        ("--pcap", arguments.pcap.is_some()),
+        ("--qlog", arguments.qlog.is_some()),
+        ("--page", arguments.page.is_some()),
+    ];
+    if let Some((option, _)) = of_a_run.iter().find(|(_, is_given)| *is_given) {
+        let file = arguments.scenario.display();
+        return Err(Failure::Usage(format!("{file} is a capture, for which there is --events, but no {option}")));
+    }
+    let end = match arguments.at.as_deref() {
+        None => None,
+        Some("near") => Some(trace::CaptureEnd::Near),
+        Some("far") => Some(trace::CaptureEnd::Far),
+        Some(other) => return Err(Failure::Usage(format!("no place '{other}' of a capture: near or far"))),
+    };
+    let outputs = trace::CaptureOutputs { events: arguments.events.as_deref() };
+    let summary = trace::read_capture(&arguments.scenario, end, &outputs).map_err(failure)?;
+    let end = match summary.end {
+        trace::CaptureEnd::Near => "near: the host that opens connections",
+        trace::CaptureEnd::Far => "far: the host that accepts connections",
+    };
+    let trace::CaptureSummary { packets, flows, .. } = summary;
+    output::print(&format!("at       {end}\nread     packets: {packets}, flows: {flows}\n{}", files(arguments)))
 }
 
 fn failure(error: trace::Error) -> Failure {
@@ -80,13 +119,17 @@ fn summary(arguments: &Trace, cell: &Cell, seed: u64, run: &Run, stored: Option<
     let parameters: Vec<String> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let same = stored.is_some_and(|stored| stored.digest == run.digest);
     let same = if same { ", the run of the folder" } else { "" };
+    let cell = if parameters.is_empty() { String::new() } else { format!("cell     {}\n", parameters.join(", ")) };
+    format!("{cell}seed     {seed}\n{}digest   {}{same}\n", files(arguments), run.digest)
+}
+
+/// The lines of the files that were written.
+fn files(arguments: &Trace) -> String {
     let files = [
         ("packets", &arguments.pcap),
         ("events", &arguments.events),
         ("qlog", &arguments.qlog),
         ("page", &arguments.page),
     ];
-    let files = files.iter().filter_map(|(what, file)| Some(format!("{what:8} {}\n", file.as_ref()?.display())));
-    let cell = if parameters.is_empty() { String::new() } else { format!("cell     {}\n", parameters.join(", ")) };
-    format!("{cell}seed     {seed}\n{}digest   {}{same}\n", files.collect::<String>(), run.digest)
+    files.iter().filter_map(|(what, file)| Some(format!("{what:8} {}\n", file.as_ref()?.display()))).collect()
 }

@@ -65,6 +65,11 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The rows of a table cannot be made.
+    Rows {
+        /// The reason.
+        reason: String,
+    },
     /// A run cannot be stored, or would be lost.
     Refused {
         /// The index of the sweep cell.
@@ -99,6 +104,7 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Damaged { path, reason } => write!(f, "{} is damaged: {reason}", path.display()),
+            Self::Rows { reason } => f.write_str(reason),
             Self::Zstandard { path } => write!(
                 f,
                 "{} is compressed with Zstandard, by an earlier version\nrun the scenario again into another folder, or write \

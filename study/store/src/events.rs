@@ -42,12 +42,13 @@ pub struct EventRow {
     pub limit: Option<&'static str>,
 }
 
-/// Writes events into a Parquet file, a row group for each of the `groups`.
+/// Writes events into a Parquet file, a row group for each of the `groups`. A group may fail with a reason.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn write_events(path: &Path, groups: impl Iterator<Item = Vec<EventRow>>) -> Result<(), Error> {
-    table::write(path, &to_table(&[]), groups.map(|rows| to_table(&rows)))
+/// The file cannot be written, or a group fails: the file then stays as it was.
+pub fn write_events(path: &Path, groups: impl Iterator<Item = Result<Vec<EventRow>, String>>) -> Result<(), Error> {
+    let tables = groups.map(|group| group.map(|rows| to_table(&rows)).map_err(|reason| Error::Rows { reason }));
+    table::try_write(path, &to_table(&[]), tables)
 }
 
 /// Events as a frame. Whole numbers that may be missing are numbers.

@@ -106,7 +106,21 @@ impl Table {
 
 /// Writes tables with the columns of `head` into one file, a row group each.
 pub(crate) fn write(path: &Path, head: &Table, groups: impl Iterator<Item = Table>) -> Result<(), Error> {
-    files::replace(path, |file| write_groups(file, head, groups).map_err(|error| refusal(path, error)))
+    try_write(path, head, groups.map(Ok))
+}
+
+/// As [`write`]. Without all of the tables the file stays as it was.
+pub(crate) fn try_write(
+    path: &Path,
+    head: &Table,
+    groups: impl Iterator<Item = Result<Table, Error>>,
+) -> Result<(), Error> {
+    files::replace(path, |file| {
+        let mut failure = None;
+        let groups = groups.map_while(|group| group.map_err(|error| failure = Some(error)).ok());
+        write_groups(file, head, groups).map_err(|error| refusal(path, error))?;
+        failure.map_or(Ok(()), Err)
+    })
 }
 
 /// Most failures of the Parquet writer are the file system's.

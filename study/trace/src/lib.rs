@@ -18,6 +18,7 @@ mod place;
 mod qlog;
 mod streams;
 
+pub use captured::{CaptureEnd, CaptureOutputs, CaptureSummary, capture_events, is_capture, read_capture};
 pub use cell::find_cell;
 pub use compare::compare;
 pub use page::Heading;
@@ -65,7 +66,7 @@ pub enum Error {
     Simulation(sim::Error),
     /// A file cannot be written.
     Store(store::Error),
-    /// The capture, the qlog or the page cannot be written.
+    /// The capture, the qlog or the page cannot be written, or a capture cannot be read.
     Capture(String),
 }
 
@@ -87,7 +88,7 @@ impl std::error::Error for Error {}
 /// The simulator does not know an algorithm or a parameter, or a file cannot be written.
 pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Result<Run, Error> {
     let mut simulation = traced(experiment, seed, outputs.place).map_err(Error::Simulation)?;
-    let failed = |path: &Path, error: io::Error| Error::Capture(format!("cannot write {}: {error}", path.display()));
+    let failed = |path: &Path, error: io::Error| Error::Capture(cannot_write(path, &error));
     let mut made = Vec::new();
     let mut create = |path: &Path| {
         let (output, file) = Output::create(path).map_err(|error| failed(path, error))?;
@@ -110,38 +111,29 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
         None => None,
     };
     let mut page = outputs.page.map(|_| Page::new(experiment, &simulation));
-    let (mut events, mut failure) = (Events::new(experiment), None);
+    let mut events = Events::new(experiment);
     let mut is_over = false;
-    let mut groups = std::iter::from_fn(|| {
-        if is_over || failure.is_some() {
+    let groups = std::iter::from_fn(|| {
+        if is_over {
             return None;
         }
         let until = simulation.now() + STEP;
         is_over = until >= simulation.end();
         simulation.run_until(until);
         let trace = simulation.take_trace();
-        if let Some((path, capture)) = &mut capture
-            && let Err(error) = capture.write(&trace)
-        {
-            failure = Some(failed(path, error));
-        }
-        if let Some((path, qlog)) = &mut qlog
-            && let Err(error) = qlog.write(&trace)
-        {
-            failure = Some(failed(path, error));
+        let written =
+            capture.as_mut().map_or(Ok(()), |(path, file)| file.write(&trace).map_err(|error| (*path, error)));
+        let written = written
+            .and(qlog.as_mut().map_or(Ok(()), |(path, file)| file.write(&trace).map_err(|error| (*path, error))));
+        if let Err((path, error)) = written {
+            return Some(Err(cannot_write(path, &error)));
         }
         if let Some(page) = &mut page {
             page.add(&trace);
         }
-        Some(events.rows(&trace))
+        Some(Ok(events.rows(&trace)))
     });
-    match outputs.events {
-        Some(path) => store::write_events(path, &mut groups).map_err(Error::Store)?,
-        None => groups.by_ref().for_each(drop),
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    write_events(outputs.events, groups)?;
     if let Some((path, capture)) = &mut capture {
         capture.finish().map_err(|error| failed(path, error))?;
     }
@@ -152,6 +144,21 @@ pub fn trace(experiment: &Experiment, seed: u64, outputs: &Outputs<'_>) -> Resul
     }
     made.into_iter().try_for_each(|(path, output)| output.keep().map_err(|error| failed(&path, error)))?;
     Ok(run)
+}
+
+/// Writes the groups of events, if they are wanted; they are made in any case.
+fn write_events(
+    path: Option<&Path>,
+    mut groups: impl Iterator<Item = Result<Vec<EventRow>, String>>,
+) -> Result<(), Error> {
+    match path {
+        Some(path) => store::write_events(path, groups).map_err(Error::Store),
+        None => groups.try_for_each(|group| group.map(drop)).map_err(Error::Capture),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
 }
 
 /// Runs an experiment with a seed, and returns its record and its events.

@@ -25,17 +25,17 @@ impl Keys {
         Self { keys: [key(0), key(1)] }
     }
 
-    /// A side's token and first data sequence number (RFC 8684, sections 3.1 and 3.2).
-    fn hashed(self, side: usize) -> (u32, u64) {
-        let hash = Sha256::digest(self.keys[side]);
-        let bytes = |range: std::ops::Range<usize>| hash[range].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        (bytes(0..4) as u32, bytes(24..32))
-    }
-
     /// The data sequence number of a byte of one side.
     pub(crate) fn data_seq(self, side: usize, byte: u64) -> u64 {
-        self.hashed(side).1.wrapping_add(1).wrapping_add(byte)
+        hashed(self.keys[side]).1.wrapping_add(1).wrapping_add(byte)
     }
+}
+
+/// The token and the first data sequence number of a key (RFC 8684, sections 3.1 and 3.2).
+pub(crate) fn hashed(key: [u8; 8]) -> (u32, u64) {
+    let hash = Sha256::digest(key);
+    let bytes = |range: std::ops::Range<usize>| hash[range].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    (bytes(0..4) as u32, bytes(24..32))
 }
 
 impl Options {
@@ -105,7 +105,7 @@ impl Options {
             }
             _ => {
                 self.0.extend([MPTCP, 12, 0x10, subflow as u8]);
-                self.0.extend(keys.hashed(1).0.to_be_bytes());
+                self.0.extend(hashed(keys.keys[1]).0.to_be_bytes());
                 self.0.extend(nonce);
             }
         }
@@ -147,7 +147,7 @@ mod tests {
     /// last 64 bits. The hash is that of eight zeros.
     #[test]
     fn token_and_first_data_sequence_number_are_of_the_keys_hash() {
-        let (token, number) = Keys::of(0).hashed(0);
+        let (token, number) = hashed([0; 8]);
         assert_eq!((token, number), (0xaf55_70f5, 0xe5b2_328d_e0e8_3dfc));
     }
 

@@ -36,7 +36,7 @@ links = ["lte", "shared"]
 "#;
 
 /// One link a path.
-const TWO_PATHS: &str = r#"
+pub(crate) const TWO_PATHS: &str = r#"
 name = "links"
 duration = "5s"
 [[path]]

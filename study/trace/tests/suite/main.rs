@@ -3,6 +3,8 @@
 mod browser;
 mod captures;
 mod choices;
+mod damage;
+mod events;
 mod links;
 mod page;
 mod qlog;
@@ -17,7 +19,7 @@ use std::path::Path;
 use transport::path::Limit;
 use transport::tcp::SegmentKind;
 
-const TWO_PATHS: &str = r#"
+pub(crate) const TWO_PATHS: &str = r#"
 name = "traced"
 duration = "4s"
 [[path]]
