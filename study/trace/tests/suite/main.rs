@@ -5,6 +5,7 @@ mod captures;
 mod choices;
 mod damage;
 mod events;
+mod kernel;
 mod links;
 mod page;
 mod qlog;
