@@ -19,7 +19,7 @@ from .errors import (
 from .results import Estimate, Results, colours, open
 from .scenario import Scenario
 from .tables import Table
-from .trace import Trace
+from .trace import Trace, read_capture
 
 __all__ = [
     "ActionError",
@@ -43,6 +43,7 @@ __all__ = [
     "colours",
     "explore",
     "open",
+    "read_capture",
     "register_controller",
     "register_scheduler",
 ]

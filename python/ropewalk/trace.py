@@ -11,7 +11,7 @@ from typing import Any, Literal
 from . import _native
 from .tables import Table
 
-__all__ = ["Trace", "trace"]
+__all__ = ["Trace", "read_capture", "trace"]
 
 _Path = str | os.PathLike[str]
 
@@ -36,6 +36,15 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<ropewalk.Trace of {self._scenario.name!r}: {self.cell}, seed {self.seed}, digest {self.digest}>"
+
+
+def read_capture(path: _Path, *, at: Literal["near", "far"] | None = None) -> Table:
+    """The events of a capture (pcap, pcapng) of a kernel's run, with the columns of `Trace.events`.
+
+    at: "near" if it was made at the host that opens connections, "far" if at the one that accepts them; the default is
+    what the first handshake tells. docs/reference/trace.md says which columns a capture fills.
+    """
+    return Table(_native.capture_events(Path(path), at))
 
 
 def trace(

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
-use ::trace::{Heading, Outputs, Place, QlogVersion};
+use ::trace::{CaptureEnd, Heading, Outputs, Place, QlogVersion};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -69,7 +69,16 @@ fn trace_events(py: Python<'_>, scenario: &Scenario, cell: Vec<String>, seed: u6
     Table::new(store::events_frame(&rows))
 }
 
+/// The events of a capture that was made `near` or `far`, or where its first handshake tells.
+#[pyfunction]
+fn capture_events(py: Python<'_>, path: PathBuf, at: Option<&str>) -> PyResult<Table> {
+    let end = at.map(CaptureEnd::parse).transpose().map_err(PyValueError::new_err)?;
+    let rows = py.detach(|| ::trace::capture_events(&path, end)).map_err(PyOSError::new_err)?;
+    Table::new(store::events_frame(&rows))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_run, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_events, module)?)
+    module.add_function(wrap_pyfunction!(trace_events, module)?)?;
+    module.add_function(wrap_pyfunction!(capture_events, module)?)
 }

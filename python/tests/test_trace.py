@@ -47,6 +47,23 @@ def test_files_are_those_of_the_command(command: Path, scenario: Scenario, tmp_p
     assert (here / "p.html").read_text().startswith("<!doctype html>")
 
 
+def test_a_capture_has_the_packets_of_the_run(scenario: Scenario, tmp_path: Path) -> None:
+    pcap = tmp_path / "p.pcapng"
+    truth = scenario.trace(cell=CELL, seed=1, pcap=pcap).events.to_pandas()
+    read = ropewalk.read_capture(pcap).to_pandas()
+    assert list(read.columns) == list(truth.columns)
+    sent = [
+        events[(events.event == "sent") & (events.direction == "forward") & events.seq.notna()]
+        for events in (truth, read)
+    ]
+    assert len(sent[0]) > 100
+    assert list(sent[0].seq) == list(sent[1].seq)
+    with pytest.raises(ValueError, match="no place 'middle' of a capture: near or far"):
+        ropewalk.read_capture(pcap, at="middle")  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="No such file"):
+        ropewalk.read_capture(tmp_path / "none.pcap")
+
+
 def test_what_cannot_be_traced_is_an_error(scenario: Scenario, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"12 cells|4 cells match.*congestion is reno \| bbr"):
         scenario.trace()

@@ -54,19 +54,15 @@ fn capture(arguments: &Trace) -> Result<(), Failure> {
         ("--quick", arguments.quick),
         ("--pcap", arguments.pcap.is_some()),
         ("--qlog", arguments.qlog.is_some()),
-        ("--page", arguments.page.is_some()),
     ];
     if let Some((option, _)) = of_a_run.iter().find(|(_, is_given)| *is_given) {
         let file = arguments.scenario.display();
-        return Err(Failure::Usage(format!("{file} is a capture, for which there is --events, but no {option}")));
+        return Err(Failure::Usage(format!(
+            "{file} is a capture, for which there are --events and --page, but no {option}"
+        )));
     }
-    let end = match arguments.at.as_deref() {
-        None => None,
-        Some("near") => Some(trace::CaptureEnd::Near),
-        Some("far") => Some(trace::CaptureEnd::Far),
-        Some(other) => return Err(Failure::Usage(format!("no place '{other}' of a capture: near or far"))),
-    };
-    let outputs = trace::CaptureOutputs { events: arguments.events.as_deref() };
+    let end = arguments.at.as_deref().map(trace::CaptureEnd::parse).transpose().map_err(Failure::Usage)?;
+    let outputs = trace::CaptureOutputs { events: arguments.events.as_deref(), page: arguments.page.as_deref() };
     let summary = trace::read_capture(&arguments.scenario, end, &outputs).map_err(failure)?;
     let end = match summary.end {
         trace::CaptureEnd::Near => "near: the host that opens connections",

@@ -44,3 +44,46 @@ fn a_run_of_a_folder_is_repeated_with_its_packets_in_view() {
         assert!(output.status.code() == Some(2) && stderr.contains(message), "{arguments:?}: {stderr}");
     }
 }
+
+/// The capture of a run has as many packets as its events have at the near end; what belongs to a run is refused.
+#[test]
+fn a_capture_has_events_and_no_cell() {
+    let dir = folder("trace-capture");
+    write(&dir, "traced.toml", &SWEEP.replace("[sweep]\n\"path.a.delay\" = [\"5ms\", \"9ms\"]\n", ""));
+    let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
+    assert!(run(&["trace", "traced.toml", "--pcap", "p.pcapng"]).status.success());
+    let read = run(&["trace", "p.pcapng", "--events", "e.parquet"]);
+    let text = String::from_utf8_lossy(&read.stdout).into_owned();
+    assert!(read.status.success() && text.starts_with("at       near: the host that opens connections\n"), "{read:?}");
+    assert!(text.ends_with(", flows: 1\nevents   e.parquet\n"), "{text}");
+    assert!(std::fs::read(dir.join("e.parquet")).unwrap().starts_with(b"PAR1"));
+    assert!(run(&["trace", "p.pcapng", "--page", "p.html"]).status.success());
+    assert!(std::fs::read_to_string(dir.join("p.html")).unwrap().contains("<h1>p.pcapng: trace of a capture</h1>"));
+    write(&dir, "empty.pcap", "");
+    for (arguments, code, message) in [
+        (
+            &["trace", "p.pcapng", "--seed", "2", "--events", "e.parquet"][..],
+            2,
+            "p.pcapng is a capture, for which there are",
+        ),
+        (
+            &["trace", "p.pcapng", "--at", "middle", "--events", "e.parquet"],
+            2,
+            "no place 'middle' of a capture: near or far",
+        ),
+        (
+            &["trace", "traced.toml", "--at", "far", "--events", "e.parquet"],
+            2,
+            "--at is the place of a capture: add --pcap FILE",
+        ),
+        (
+            &["trace", "empty.pcap", "--events", "e.parquet"],
+            4,
+            "empty.pcap: is empty; a capture is a file in the format pcap",
+        ),
+    ] {
+        let output = run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(code) && stderr.contains(message), "{arguments:?}: {stderr}");
+    }
+}

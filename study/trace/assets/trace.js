@@ -5,7 +5,7 @@ const ms = micros => `${(micros / 1000).toFixed(1)} ms`;
 function fate(strand, at) {
   const { packets, losses } = strand, flags = packets.flags[at], delay = packets.delay[at] ? ` after ${ms(packets.delay[at])}` : '';
   if (flags & ARRIVED) return `arrived${delay}`;
-  if (!(flags & LOST)) return 'was on its way at the end';
+  if (!(flags & LOST)) return trace.isCapture ? 'its fate is not in the capture' : 'was on its way at the end';
   const loss = strand.lossOf.get(at);
   return `${CAUSES[losses.cause[loss]]} ${linkName(losses.link[loss])}`.trim() + delay;
 }
@@ -32,7 +32,8 @@ function sender(strand, time) {
   const pacing = states.pacing[at] < 0 ? '' : `, pacing ${(states.pacing[at] / 1000).toPrecision(3)} Mbit/s`;
   const state = states.state[at] < 0 ? '' : `${STATES[states.state[at]]}, `;
   const rtt = states.srtt[at] < 0 ? '' : `, RTT ${ms(states.srtt[at])}`;
-  return `${state}window ${states.cwnd[at]}, in flight ${states.flight[at]}${threshold}${rtt}${pacing}`;
+  const window = states.cwnd[at] < 0 ? '' : `window ${states.cwnd[at]}, `;
+  return `${state}${window}in flight ${states.flight[at]}${threshold}${rtt}${pacing}`;
 }
 
 /** What the scheduler saw of each path at a choice. */
@@ -64,7 +65,7 @@ function choiceFor(strand, at) {
 
 function describePacket(strand, at) {
   const { packets } = strand, kind = ['Packet', 'Retransmission: packet', 'Copy: packet'][packets.flags[at] & 3];
-  const first = `${strand.name}: ${kind} ${numbers(strand, at)}, sent at ${seconds(packets.t[at])}, ${fate(strand, at)}.`;
+  const first = `${strand.name}: ${kind} ${numbers(strand, at)}, ${trace.isCapture ? 'captured' : 'sent'} at ${seconds(packets.t[at])}, ${fate(strand, at)}.`;
   const before = packets.flags[at] & 3 ? earlier(strand, at) : null;
   const why = before && ` Its data was sent before at ${seconds(before.strand.packets.t[before.at])} on ${before.strand.name}, and ${fate(before.strand, before.at)}.`;
   const spurious = packets.flags[at] & SPURIOUS ? ' Spurious: an earlier transmission has arrived.' : '';

@@ -115,6 +115,12 @@ impl Connection {
         rows
     }
 
+    /// The payload of a full segment with the options of this one, bytes. Without the MSS it is this one's.
+    pub(super) fn full_segment(&self, tcp: &Tcp) -> u64 {
+        // The MSS does not count options.
+        self.mss.map_or(u64::from(tcp.len), |mss| u64::from(mss.saturating_sub(tcp.options_bytes).max(1)))
+    }
+
     /// The side of the MPTCP connection, or of the connection, that an end is: 0 if it has opened it.
     fn side(&self, end: usize) -> usize {
         end ^ self.subflow.map_or(0, |subflow| subflow.opener)
@@ -156,8 +162,7 @@ impl Connection {
     ) -> &'static str {
         let Place { packet, tcp, own, is_local, .. } = *place;
         let (len, side) = (u64::from(tcp.len), self.side(own));
-        // The MSS does not count options.
-        let piece = self.mss.map_or(len, |mss| u64::from(mss.saturating_sub(tcp.options_bytes).max(1)));
+        let piece = self.full_segment(tcp);
         let data = self.data(place, start, multipath);
         let stream = &mut self.streams[own];
         // A packet that arrives late may have been sent once: the network reorders.

@@ -15,3 +15,4 @@ pub(crate) use flows::{Flow, Segment, flows};
 pub use packets::is_capture;
 pub use read::{CaptureOutputs, CaptureSummary, capture_events, read_capture};
 pub use table::CaptureEnd;
+pub(crate) use table::CapturedPacket;

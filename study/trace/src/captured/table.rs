@@ -20,6 +20,31 @@ pub enum CaptureEnd {
     Far,
 }
 
+impl CaptureEnd {
+    /// Reads `near` or `far`.
+    ///
+    /// # Errors
+    /// It is another word.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "near" => Ok(Self::Near),
+            "far" => Ok(Self::Far),
+            _ => Err(format!("no place '{text}' of a capture: near or far")),
+        }
+    }
+}
+
+/// What a packet of a capture says.
+#[derive(Debug)]
+pub(crate) struct CapturedPacket {
+    /// The packet, and what follows from it.
+    pub(crate) rows: Vec<EventRow>,
+    /// Payload of TCP, bytes.
+    pub(crate) payload: u64,
+    /// The payload of a full segment, bytes.
+    pub(crate) full_segment: u64,
+}
+
 /// Makes rows of a capture's packets, one packet after the other.
 pub(super) struct Table {
     packets: Packets,
@@ -72,11 +97,11 @@ impl Table {
         self.connections.len() + self.datagrams.len() / 2
     }
 
-    /// The rows of the next packet; none at the end of the capture.
+    /// The next packet; none at the end of the capture.
     ///
     /// # Errors
     /// The capture is damaged, or cut in the middle of a packet; the error names the file and the packet.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<EventRow>>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<CapturedPacket>, String> {
         let packet = match self.head.pop_front() {
             Some(packet) => packet,
             None => match self.packets.next()? {
@@ -84,16 +109,16 @@ impl Table {
                 None => return self.packets.check_whole().map(|()| None),
             },
         };
-        let mut rows = match &packet.tcp {
+        let mut captured = match &packet.tcp {
             Some(tcp) => self.segment(&packet, tcp),
-            None => vec![self.datagram(&packet)],
+            None => CapturedPacket { rows: vec![self.datagram(&packet)], payload: 0, full_segment: 0 },
         };
         let since_start = i128::from(packet.at_ns) - i128::from(*self.start_ns.get_or_insert(packet.at_ns));
-        rows.iter_mut().for_each(|row| row.time_s = since_start as f64 / 1e9);
-        Ok(Some(rows))
+        captured.rows.iter_mut().for_each(|row| row.time_s = since_start as f64 / 1e9);
+        Ok(Some(captured))
     }
 
-    fn segment(&mut self, packet: &Packet, tcp: &Tcp) -> Vec<EventRow> {
+    fn segment(&mut self, packet: &Packet, tcp: &Tcp) -> CapturedPacket {
         let [from, to] = packet.ends;
         let known = self.of.get(&[from, to]).copied();
         let known = known.filter(|index| !self.connections[*index].is_replaced_by(packet, tcp));
@@ -104,7 +129,9 @@ impl Table {
             self.of.insert([to, from], index);
             index
         });
-        self.connections[index].rows(packet, tcp, self.end == CaptureEnd::Near, &mut self.multipath)
+        let connection = &mut self.connections[index];
+        let rows = connection.rows(packet, tcp, self.end == CaptureEnd::Near, &mut self.multipath);
+        CapturedPacket { rows, payload: u64::from(tcp.len), full_segment: connection.full_segment(tcp) }
     }
 
     fn datagram(&mut self, packet: &Packet) -> EventRow {

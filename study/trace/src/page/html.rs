@@ -21,12 +21,13 @@ impl Page {
         let facts = heading.facts.iter().chain([&digest]).filter(|(_, value)| !value.is_empty());
         let facts = facts
             .map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape_html(name), escape_html(value)));
+        let what = if self.captured.is_some() { "a capture" } else { "one run" };
         write!(
             file,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}: trace</title>\n\
-             <style>{}\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}: trace of one run</h1>\n<dl>{}</dl>\n</header>\n\
+             <style>{}\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}: trace of {what}</h1>\n<dl>{}</dl>\n</header>\n\
              {BODY}\n{}",
             report::style(),
             facts.collect::<String>(),
@@ -60,6 +61,7 @@ impl Page {
         };
         Ok(json!({
             "end": micros(self.end),
+            "isCapture": self.captured.is_some(),
             "links": self.links,
             "limits": Limit::ALL.map(Limit::name),
             "flows": self.flows.iter().map(flow).collect::<io::Result<Vec<_>>>()?,
@@ -74,7 +76,10 @@ impl Page {
             let (counts, [declared, timeouts]) = (strand.counts(), strand.declared());
             let Counts { sent, retransmitted, spurious, copies, lost } = counts;
             let cells = [sent, retransmitted, spurious, copies, lost, declared, timeouts];
-            let cells: String = cells.iter().map(|count| format!("<td>{count}</td>")).collect();
+            // A capture shows neither losses nor the sender's state.
+            let is_known = |place: &usize| self.captured.is_none() || [0, 1, 3].contains(place);
+            let cell = |(place, count): (usize, &u64)| if is_known(&place) { count.to_string() } else { String::new() };
+            let cells: String = cells.iter().enumerate().map(|cell_of| format!("<td>{}</td>", cell(cell_of))).collect();
             let name = escape_html(&format!("{}, {}", flow.name, strand.name));
             format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
         });

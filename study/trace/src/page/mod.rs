@@ -2,10 +2,12 @@
 //!
 //! The events of a run become columns as they come, which the page's script unpacks and draws.
 
+mod captured;
 mod column;
 mod html;
 mod strand;
 
+use captured::CapturedFlows;
 use column::Column;
 use scenario::model::{Experiment, Flow, FlowKind, MultipathTransport, Route};
 use schedule::Choice;
@@ -39,9 +41,11 @@ pub(crate) struct Page {
     queues: BTreeMap<(usize, bool), [Column; 2]>,
     links: Vec<String>,
     end: Instant,
+    /// Of a capture: what is known of its flows.
+    captured: Option<CapturedFlows>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct FlowColumns {
     name: String,
     /// Whether data has numbers that differ from those of packets.
@@ -110,6 +114,7 @@ impl Page {
             queues: BTreeMap::new(),
             links: experiment.links.iter().map(|link| link.name.clone()).collect(),
             end: Instant::ZERO + experiment.duration,
+            captured: None,
         }
     }
 

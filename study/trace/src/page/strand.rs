@@ -216,6 +216,12 @@ impl Strand {
         self.states.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
 
+    /// Adds the packets in flight, where nothing else is known of the sender.
+    pub(super) fn on_flight(&mut self, at: Instant, in_flight: u64) {
+        let row = [micros(at), NONE, NONE, in_flight as i64, NONE, NONE, NONE, 0, 0];
+        self.states.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+
     /// Marks retransmissions as spurious, of whose data an earlier transmission has arrived. `arrived` has the
     /// time at which the first transmission that arrived was sent, by the number of the data.
     pub(super) fn mark_spurious(&mut self, arrived: &[i64]) {

@@ -37,7 +37,7 @@ fn a_damaged_capture_is_named_with_its_packet() {
         (whole[..blocks[4]].to_vec(), ": has no packet of TCP or UDP"),
     ] {
         fs::write(&pcap, bytes).expect("a file");
-        let outputs = CaptureOutputs { events: Some(&table) };
+        let outputs = CaptureOutputs { events: Some(&table), page: None };
         let error = read_capture(&pcap, None, &outputs).expect_err(expected).to_string();
         assert!(error.starts_with(&format!("{}{expected}", pcap.display())), "{error}: {expected}");
         assert_eq!(fs::read(&table).expect("a file"), b"of before", "{expected}");

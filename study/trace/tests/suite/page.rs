@@ -3,7 +3,7 @@
 use crate::{FLOWS, experiment};
 use base64ct::{Base64, Encoding};
 use record::Run;
-use ropewalk_trace::{Heading, Outputs, trace};
+use ropewalk_trace::{CaptureOutputs, Heading, Outputs, read_capture, trace};
 use scenario::model::Experiment;
 use serde_json::Value;
 use std::io::Read;
@@ -140,5 +140,40 @@ fn the_bands_of_limits_have_the_times_of_the_record() {
                 assert!((sums[place] - seconds).abs() < rounding, "{flows}: {name} {} {seconds}", sums[place]);
             }
         }
+    }
+}
+
+/// The page of a run's capture has the packets, kinds and last acknowledgements that the page of the run has. Only what packets
+/// do not show is missing.
+#[test]
+fn the_page_of_a_capture_has_the_packets_of_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [file, pcap] = ["page.html", "p.pcapng"].map(|name| folder.path().join(name));
+    for flows in [0, 1] {
+        let experiment = experiment(FLOWS[flows]);
+        let truth = strands(&page(&experiment, &file).0);
+        trace(&experiment, 7, &Outputs { pcap: Some(&pcap), ..Outputs::default() }).expect("a trace");
+        read_capture(&pcap, None, &CaptureOutputs { page: Some(&file), events: None }).expect("a capture");
+        let text = std::fs::read_to_string(&file).expect("a page");
+        let read = strands(&text);
+        assert_eq!(read.len(), truth.len());
+        let mut rows = String::new();
+        for (read, truth) in read.iter().zip(&truth) {
+            assert_eq!(read["name"], truth["name"]);
+            for name in ["t", "number", "data"] {
+                assert_eq!(column(&read["packets"], name), column(&truth["packets"], name), "{name}");
+            }
+            let kinds = |strand: &Value| {
+                column(&strand["packets"], "flags").iter().map(|flags| flags & KIND).collect::<Vec<_>>()
+            };
+            assert_eq!(kinds(read), kinds(truth));
+            for name in ["number", "data"] {
+                assert_eq!(column(&read["acks"], name).last(), column(&truth["acks"], name).last(), "{name}");
+            }
+            let [sent, again] = [count(read, |_| true), count(read, |flags| flags & KIND == RETRANSMISSION)];
+            rows += &format!("<td>{sent}</td><td>{again}</td><td></td><td>0</td><td></td><td></td><td></td></tr>\n|");
+        }
+        assert!(rows.split_terminator('|').all(|row| text.contains(row)), "{rows}");
+        assert!(!text.contains("<dt>Digest"));
     }
 }
