@@ -3,6 +3,7 @@
 use super::{Column, Counts, FlowColumns, Heading, Page, SCRIPTS, STYLE, Strand, micros, packed};
 use report::colour;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use strings::escape_html;
 use transport::path::Limit;
@@ -13,6 +14,10 @@ impl Page {
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn write(&mut self, file: &mut impl Write, heading: &Heading, digest: &str) -> io::Result<()> {
+        if self.captured.is_some() {
+            let packets = |flow: &FlowColumns| flow.strands.iter().map(|strand| strand.counts().sent).sum::<u64>();
+            self.flows.sort_by_cached_key(|flow| Reverse(packets(flow))); // the page opens with the first
+        }
         for flow in &mut self.flows {
             flow.strands.iter_mut().for_each(|strand| strand.mark_spurious(&flow.arrived));
         }
