@@ -11,6 +11,7 @@ mod rack;
 mod recovery_period;
 mod rtt;
 mod scoreboard;
+mod segment_counter;
 mod windowed_min;
 
 pub use cwnd_validation::CwndValidation;
@@ -22,4 +23,5 @@ pub use rack::Rack;
 pub use recovery_period::RecoveryPeriod;
 pub use rtt::RttEstimator;
 pub use scoreboard::{PacketCounts, Scoreboard, SentPacket};
+pub use segment_counter::SegmentCounter;
 pub use windowed_min::WindowedMin;

@@ -7,6 +7,7 @@ use std::path::Path;
 /// The packages that are built and tested. The program has its feature `lab`, with the tunnel in it.
 const PACKAGES: &[&str] = &[
     "ropewalk",
+    "ropewalk-bridge",
     "ropewalk-control",
     "ropewalk-fuzz",
     "ropewalk-link",

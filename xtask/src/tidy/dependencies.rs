@@ -33,6 +33,7 @@ const CRATES: &[CrateRule] = &[
     pure("schedule", &["params", "units"], &[]),
     pure("policy", &["control", "units"], &["libm"]),
     pure("sender", &["control", "units"], &[]),
+    pure("bridge", &["control", "sender", "units"], &[]),
     pure("transport", &["control", "schedule", "sender", "units"], &[]),
     pure("replay", &["control", "transport", "units"], &["serde"]),
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),

@@ -9,7 +9,6 @@ mod pmtud;
 mod probing;
 mod received_packets;
 mod role;
-mod segment_counter;
 mod sent_packets;
 mod small_packets;
 mod status;

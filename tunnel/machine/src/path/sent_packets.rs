@@ -8,11 +8,10 @@ mod acknowledgement;
 mod return_way;
 
 use super::lost_packets::LostPackets;
-use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use return_way::ReturnWay;
 use sender::path::{AckedPackets, Outstanding, PathSender};
-use sender::recovery::SendSnapshot;
+use sender::recovery::{SegmentCounter, SendSnapshot};
 use std::collections::VecDeque;
 use std::ops::Range;
 use units::{Instant, Span};

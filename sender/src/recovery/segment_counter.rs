@@ -8,7 +8,7 @@ const MAX_SMALL_PACKETS: u32 = 64;
 /// packet counts as the segments that it completes, so that acknowledgements of an inner flow, of which dozens make a
 /// segment, take no more of a window than their bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SegmentCounter {
+pub struct SegmentCounter {
     /// Bytes beyond the last full segment.
     remainder: u32,
     /// Small packets since the last large one.
@@ -17,7 +17,7 @@ pub(super) struct SegmentCounter {
 
 impl SegmentCounter {
     /// The segments that a packet of `bytes` completes, with full segments of `full_bytes`.
-    pub(super) fn count(&mut self, bytes: u32, full_bytes: u32) -> u32 {
+    pub fn count(&mut self, bytes: u32, full_bytes: u32) -> u32 {
         self.small_packets = if bytes * 2 < full_bytes { self.small_packets.saturating_add(1) } else { 0 };
         let sum = self.remainder + bytes;
         self.remainder = sum % full_bytes.max(1);
@@ -25,7 +25,8 @@ impl SegmentCounter {
     }
 
     /// Whether nothing but small packets has been counted for a while.
-    pub(super) fn has_small_alone(self) -> bool {
+    #[must_use]
+    pub fn has_small_alone(self) -> bool {
         self.small_packets > MAX_SMALL_PACKETS
     }
 }
