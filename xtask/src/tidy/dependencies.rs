@@ -168,6 +168,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("plugin-example", &["control", "ropewalk"]),
     impure("plugin-example-python", &["plugin-example", "python"]),
+    impure("stacks", &["link", "noq", "params", "quinn", "ropewalk", "stack", "strings", "units"]),
     impure("bench", &["kernel", "machine", "node", "seal", "stress", "testnet", "units", "wire"]),
     impure("fuzz", &["control", "machine", "node", "relay", "seal", "transport", "units", "wire"]),
     impure("xtask", &[]),

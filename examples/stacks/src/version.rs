@@ -1,0 +1,25 @@
+//! The version of a stack, for results folders.
+
+/// The lock file with which the program was built.
+const LOCK: &str = include_str!("../../../Cargo.lock");
+
+/// The name and the version of the package `name`, with a hash of its place in the lock file, which has the checksum of a release
+/// or the commit of a git repository, and of the code that hosts it.
+pub(crate) fn of(name: &str, host: &str) -> &'static str {
+    let is_package = |block: &&str| block.lines().any(|line| line == format!("name = \"{name}\""));
+    let package = LOCK.split("\n\n").find(is_package).unwrap_or_default();
+    let version = package.lines().find_map(|line| line.strip_prefix("version = ")).unwrap_or_default();
+    params::code_version(name, version.trim_matches('"'), &[package, host])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_the_release_and_differs_with_the_code() {
+        let version = of("quinn-proto", "");
+        assert!(version.starts_with("quinn-proto 0.11."), "{version}");
+        assert_ne!(version, of("quinn-proto", "fn new() {}"));
+    }
+}
