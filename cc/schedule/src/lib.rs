@@ -14,6 +14,7 @@ mod daps;
 mod earliest;
 mod ecf;
 mod entry;
+mod fixed;
 mod linger;
 mod min_rtt;
 mod overflow;
@@ -32,6 +33,7 @@ pub use daps::Daps;
 pub use earliest::Earliest;
 pub use ecf::Ecf;
 pub use entry::{Constructor, DynConstructor, Fill, Needs, SchedulerEntry, SchedulerSetup};
+pub use fixed::Fixed;
 pub use linger::Linger;
 pub use min_rtt::MinRtt;
 pub use overflow::Overflow;
@@ -78,6 +80,7 @@ pub const REGISTRY: &[&SchedulerEntry] = &[
     &weighted::ENTRY,
     &packet_round_robin::ENTRY,
     &byte_deficit::ENTRY,
+    &fixed::ENTRY,
 ];
 
 /// Every scheduler: the built-in ones, then those that were registered at run time.
