@@ -1,7 +1,9 @@
 //! Many environments, stepped by threads, with Gymnasium's autoreset.
 
 use crate::config::{Config, ConfigError};
-use crate::environment::{Environment, MEASURES, episode_seed};
+use crate::environment::{Environment, Episode, MEASURES, episode_seed};
+use crate::world::{World, draw_unprepared};
+use record::Run;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -110,7 +112,11 @@ impl Member {
         self.resets_next = false;
         self.actions.clear();
         self.drawn = Some(Arc::clone(self.environment.config()));
-        self.environment.reset(episode_seed(self.seed, self.episode), observations, measures);
+        self.environment.reset(self.episode_seed(), observations, measures);
+    }
+
+    fn episode_seed(&self) -> u64 {
+        episode_seed(self.seed, self.episode)
     }
 
     fn save(&self) -> Saved {
@@ -303,6 +309,31 @@ impl Batch {
         let world = index / row;
         let step = self.members().nth(world).map_or(0, |member| member.actions.len() / row);
         Err(ActionError { world, learner: index % row / paths, path: index % paths, step, value: actions[index] })
+    }
+
+    /// The world of an environment's episode, as [`draw_unprepared`] gives it; none before the first.
+    #[must_use]
+    pub fn world(&self, index: usize) -> Option<World> {
+        let member = self.members().nth(index)?;
+        Some(draw_unprepared(member.drawn.as_ref()?, member.episode_seed()))
+    }
+
+    /// The record of an environment's episode, which is repeated for it; none before the end of the episode.
+    #[must_use]
+    pub fn record(&self, index: usize) -> Option<Run> {
+        let member = self.members().nth(index).filter(|member| member.resets_next)?;
+        Some(Environment::record(member.drawn.as_ref()?, &member.actions, member.episode_seed()))
+    }
+
+    /// The episode with a classical algorithm instead of the policy, in the world of a seed; without a seed, in that of an
+    /// environment's episode, or of seed 0 before the first.
+    ///
+    /// # Errors
+    /// As [`Environment::baseline`].
+    pub fn baseline(&self, index: usize, name: Option<&str>, seed: Option<u64>) -> Result<Episode, ConfigError> {
+        let member = self.members().nth(index).expect("an environment of the batch");
+        let drawn = member.drawn.as_ref().unwrap_or(&self.config);
+        Environment::baseline(drawn, name, seed.unwrap_or_else(|| member.episode_seed()))
     }
 
     /// The episodes of all environments, as what leads to them again.

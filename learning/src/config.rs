@@ -1,6 +1,7 @@
 //! The configuration of an environment.
 
 use crate::message::{read, shortened};
+use crate::scenario_worlds::{ScenarioFile, ScenarioWorlds};
 use link::RateTrace;
 use policy::{Action, Interval, Observation, Reward, Settings};
 use serde::Deserialize;
@@ -15,15 +16,16 @@ use units::Span;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    paths: Vec<PathRanges>,
-    #[serde(default)]
-    rivals: Rivals,
-    #[serde(default = "ten")]
-    duration_s: f64,
-    #[serde(default = "one", rename = "agents")]
-    learners: usize,
-    #[serde(default, rename = "decides")]
-    kind: Kind,
+    paths: Option<Vec<PathRanges>>,
+    rivals: Option<Rivals>,
+    duration_s: Option<f64>,
+    #[serde(rename = "agents")]
+    learners: Option<usize>,
+    /// The scenario whose runs are the worlds, instead of ranges.
+    scenario: Option<ScenarioFile>,
+    flow: Option<String>,
+    #[serde(rename = "decides")]
+    kind: Option<Kind>,
     #[serde(default = "aurora")]
     observation: String,
     history: Option<usize>,
@@ -48,13 +50,8 @@ impl Default for RewardFile {
     }
 }
 
-fn one() -> usize {
-    1
-}
-
-fn ten() -> f64 {
-    10.0
-}
+/// Length of an episode in drawn worlds, seconds.
+const DURATION_S: f64 = 10.0;
 
 fn aurora() -> String {
     "aurora".to_owned()
@@ -77,9 +74,50 @@ pub enum Kind {
     Single,
     /// MPTCP over all paths. One number per subflow changes its rate or window.
     Subflows,
-    /// MPTCP over all paths with CUBIC on each. One number `a` per subflow sets its weight in the strict `weighted`
-    /// scheduler, `8^a`.
+    /// MPTCP over all paths with its own congestion control (in drawn worlds CUBIC on each). One number `a` per subflow
+    /// sets its weight in the strict `weighted` scheduler, `8^a`.
     Weights,
+    /// As `weights`, but one number chooses the path of the `fixed` scheduler: the subflow's place, from 0.
+    Path,
+}
+
+impl Kind {
+    /// The name in a configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Subflows => "subflows",
+            Self::Weights => "weights",
+            Self::Path => "path",
+        }
+    }
+
+    /// Whether an action changes the scheduler, and not rates or windows.
+    #[must_use]
+    pub fn is_scheduler(self) -> bool {
+        matches!(self, Self::Weights | Self::Path)
+    }
+}
+
+/// The worlds of an environment.
+#[derive(Clone, Debug)]
+pub enum Worlds {
+    /// Drawn from ranges.
+    Drawn(Ranges),
+    /// The runs of a scenario.
+    Scenario(ScenarioWorlds),
+}
+
+/// The ranges from which worlds are drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranges {
+    /// Ranges of the paths.
+    pub paths: Vec<PathRanges>,
+    /// Classical flows.
+    pub rivals: Rivals,
+    /// Length of an episode.
+    pub duration: Span,
 }
 
 /// A range from which a number is drawn: `[least, greatest]`, or a number that stands for both.
@@ -179,12 +217,8 @@ impl Default for Rivals {
 /// The configuration of an environment, checked.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Ranges of the paths.
-    pub paths: Vec<PathRanges>,
-    /// Classical flows.
-    pub rivals: Rivals,
-    /// Length of an episode.
-    pub duration: Span,
+    /// The worlds.
+    pub worlds: Worlds,
     /// Number of learning flows.
     pub learners: usize,
     /// The kind of the learning flows.
@@ -214,60 +248,37 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl ConfigError {
+    pub(crate) fn new(key: &str, problem: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), problem: problem.into() }
+    }
+}
+
 impl Config {
     /// Reads a configuration in JSON.
     ///
     /// # Errors
-    /// An unknown key, an invalid value, or a trace that cannot be read; with the key and what would be right.
+    /// An unknown key, an invalid value, a trace that cannot be read, or a scenario or a flow of it that cannot be had; with
+    /// the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, ConfigError> {
         let file = read(json)?;
-        let error = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
-        if file.paths.is_empty() || file.paths.len() > 32 {
-            return Err(error("paths", format!("{} paths; 1 to 32 are allowed", file.paths.len())));
+        let learners = file.learners.unwrap_or(1);
+        if !(1..=64).contains(&learners) {
+            return Err(ConfigError::new("agents", format!("{learners}: 1 to 64 are allowed")));
         }
-        if file.kind == Kind::Single && file.paths.len() > 1 {
-            let problem = format!("{} paths for a flow over one path; give one, or take MPTCP flows", file.paths.len());
-            return Err(error("paths", problem));
-        }
-        file.paths.iter().enumerate().try_for_each(|(index, path)| check_path(index, path))?;
-        check_rivals(&file.rivals)?;
-        if !(0.1..=86_400.0).contains(&file.duration_s) {
-            return Err(error("duration_s", format!("{}: an episode takes 0.1 to 86400 seconds", file.duration_s)));
-        }
-        if !(1..=64).contains(&file.learners) {
-            return Err(error("agents", format!("{}: 1 to 64 are allowed", file.learners)));
-        }
-        let observation = Observation::parse(&file.observation, file.history);
-        let action = match file.kind {
-            Kind::Weights => "cubic_steering",
-            Kind::Single | Kind::Subflows => &file.action,
-        };
+        let (worlds, kind, subflows) = worlds(&file)?;
         let settings = Settings {
-            observation: observation.map_err(|fault| error("observation", fault.to_string()))?,
-            action: Action::parse(action).map_err(|fault| error("action", fault.to_string()))?,
-            interval: Interval::parse(&file.interval).map_err(|problem| error("interval", problem))?,
-            paths: if file.kind == Kind::Single { 1 } else { file.paths.len() },
+            observation: Observation::parse(&file.observation, file.history)
+                .map_err(|fault| ConfigError::new("observation", fault.to_string()))?,
+            action: Action::parse(&file.action).map_err(|fault| ConfigError::new("action", fault.to_string()))?,
+            interval: Interval::parse(&file.interval).map_err(|problem| ConfigError::new("interval", problem))?,
+            paths: subflows,
         };
-        let reward = match &file.reward {
-            RewardFile::Preset(name) => Reward::preset(name),
-            RewardFile::Terms(terms) if terms.is_empty() => {
-                return Err(error(
-                    "reward",
-                    "no terms; give at least one, as in {\"throughput_mbps\": 1.0}".to_owned(),
-                ));
-            }
-            RewardFile::Terms(terms) => Reward::terms(terms.iter().map(|(name, weight)| (name.as_str(), *weight))),
-        };
-        Ok(Self {
-            paths: file.paths,
-            rivals: file.rivals,
-            duration: Span::from_secs_f64(file.duration_s),
-            learners: file.learners,
-            kind: file.kind,
-            settings,
-            reward: reward.map_err(|fault| error("reward", fault.to_string()))?,
-            text: json.into(),
-        })
+        let reward = reward(&file.reward)?;
+        if let Worlds::Scenario(worlds) = &worlds {
+            worlds.check_reward(&reward)?;
+        }
+        Ok(Self { worlds, learners, kind, settings, reward, text: json.into() })
     }
 
     /// Number of values in one learner's observation.
@@ -279,13 +290,17 @@ impl Config {
     /// Number of values in one learner's action.
     #[must_use]
     pub fn action_len(&self) -> usize {
-        self.settings.action_len()
+        if self.kind == Kind::Path { 1 } else { self.settings.action_len() }
     }
 
     /// The largest absolute value of an action.
     #[must_use]
     pub fn action_limit(&self) -> f32 {
-        if self.kind == Kind::Weights { 1.0 } else { self.settings.action.limit() }
+        match self.kind {
+            Kind::Weights => 1.0,
+            Kind::Path => (self.settings.paths - 1) as f32,
+            Kind::Single | Kind::Subflows => self.settings.action.limit(),
+        }
     }
 
     /// The smallest and the largest possible value of each number of an observation.
@@ -296,6 +311,56 @@ impl Config {
         let path: Vec<[f32; 2]> = path.collect();
         path.repeat(self.settings.paths)
     }
+}
+
+/// The worlds of a configuration, the kind of its learners, and the number of paths that each decides for.
+fn worlds(file: &File) -> Result<(Worlds, Kind, usize), ConfigError> {
+    if let Some(scenario) = &file.scenario {
+        let unused = [("paths", file.paths.is_some()), ("rivals", file.rivals.is_some())].into_iter();
+        let unused = unused.chain([("duration_s", file.duration_s.is_some()), ("agents", file.learners.is_some())]);
+        if let Some((key, _)) = unused.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(ConfigError::new(key, "the scenario says that; change the scenario, by `set` for example"));
+        }
+        let (worlds, kind) = ScenarioWorlds::new(scenario, file.flow.as_deref(), file.kind)?;
+        let subflows = worlds.subflows();
+        return Ok((Worlds::Scenario(worlds), kind, subflows));
+    }
+    if file.flow.is_some() {
+        return Err(ConfigError::new("flow", "there is no scenario, whose flow it would be"));
+    }
+    let (ranges, kind) = (ranges(file)?, file.kind.unwrap_or_default());
+    let paths = ranges.paths.len();
+    if kind == Kind::Single && paths > 1 {
+        let problem = format!("{paths} paths for a flow over one path; give one, or take MPTCP flows");
+        return Err(ConfigError::new("paths", problem));
+    }
+    Ok((Worlds::Drawn(ranges), kind, if kind == Kind::Single { 1 } else { paths }))
+}
+
+fn ranges(file: &File) -> Result<Ranges, ConfigError> {
+    let paths = file.paths.clone().ok_or_else(|| ConfigError::new("paths", "is missing"))?;
+    if paths.is_empty() || paths.len() > 32 {
+        return Err(ConfigError::new("paths", format!("{} paths; 1 to 32 are allowed", paths.len())));
+    }
+    paths.iter().enumerate().try_for_each(|(index, path)| check_path(index, path))?;
+    let rivals = file.rivals.clone().unwrap_or_default();
+    check_rivals(&rivals)?;
+    let duration_s = file.duration_s.unwrap_or(DURATION_S);
+    if !(0.1..=86_400.0).contains(&duration_s) {
+        return Err(ConfigError::new("duration_s", format!("{duration_s}: an episode takes 0.1 to 86400 seconds")));
+    }
+    Ok(Ranges { paths, rivals, duration: Span::from_secs_f64(duration_s) })
+}
+
+fn reward(file: &RewardFile) -> Result<Reward, ConfigError> {
+    let reward = match file {
+        RewardFile::Preset(name) => Reward::preset(name),
+        RewardFile::Terms(terms) if terms.is_empty() => {
+            return Err(ConfigError::new("reward", "no terms; give at least one, as in {\"throughput_mbps\": 1.0}"));
+        }
+        RewardFile::Terms(terms) => Reward::terms(terms.iter().map(|(name, weight)| (name.as_str(), *weight))),
+    };
+    reward.map_err(|fault| ConfigError::new("reward", fault.to_string()))
 }
 
 fn check_path(index: usize, path: &PathRanges) -> Result<(), ConfigError> {

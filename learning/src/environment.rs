@@ -1,14 +1,15 @@
 //! One world, advanced from decision to decision.
 
-use crate::config::{Config, Kind};
-use crate::world::draw;
+use crate::config::{Config, ConfigError, Kind};
+use crate::world::{MEAN_WEIGHT, World, draw, draw_baseline};
 use control::{Context, Controller};
 use policy::{PolicyController, Share, Summary};
-use schedule::{Scheduler, Weighted};
+use record::Run;
+use schedule::{Fixed, Scheduler, Weighted};
 use sim::Simulation;
 use std::any::Any;
 use std::sync::Arc;
-use units::{Instant, Rate, RngStream};
+use units::{Instant, PathId, Rate, RngStream};
 
 /// The measures reported for each learner in addition to observation and reward. They are the time of the decision,
 /// payload rates, mean RTT, minimum RTT (both NaN before the first sample), the fraction of packets lost in the interval,
@@ -24,15 +25,13 @@ pub const MEASURES: [&str; 8] = [
     "capacity_mbps",
 ];
 
-/// The reference weight of the `weighted` scheduler, Mbit/s: the largest weight is 8 times this, the smallest an
-/// eighth. Only ratios matter.
-const MEAN_WEIGHT: f64 = 10.0;
-
 /// A world whose policy runs outside the simulation.
 #[derive(Debug)]
 pub struct Environment {
     config: Arc<Config>,
     simulation: Option<Simulation>,
+    /// The learning flows by their places in the world.
+    flows: Vec<usize>,
     share: Share,
     end: Instant,
     /// Per learner: whether its interval has been closed and its action is due.
@@ -41,10 +40,33 @@ pub struct Environment {
     rng: RngStream,
 }
 
-/// The seed of episode `number` (from 0) of an environment that was seeded with `seed`. Episode 0 has the seed itself.
+/// An episode with a classical algorithm.
+#[derive(Clone, Debug)]
+pub struct Episode {
+    /// The world, in which the learning flows have the algorithm.
+    pub world: World,
+    /// Rewards: one row per step, of all learners.
+    pub rewards: Vec<f64>,
+    /// Rows of [`MEASURES`], one per step and learner.
+    pub measures: Vec<f64>,
+    /// The record of the run.
+    pub run: Run,
+}
+
+/// What controls the learning flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Steering {
+    /// Actions.
+    FromOutside,
+    /// The flows' own algorithms, which are measured.
+    Watching,
+}
+
+/// The seed of episode `number` (from 0) of an environment that was seeded with `seed`. Episode 0 has the seed itself,
+/// later ones seeds below 2^63, which the text of a scenario can hold.
 #[must_use]
 pub fn episode_seed(seed: u64, number: u64) -> u64 {
-    if number == 0 { seed } else { RngStream::named(seed, &format!("episode {number}")).bits() }
+    if number == 0 { seed } else { RngStream::named(seed, &format!("episode {number}")).bits() >> 1 }
 }
 
 impl Environment {
@@ -55,6 +77,7 @@ impl Environment {
             awaits: vec![false; config.learners],
             config,
             simulation: None,
+            flows: Vec::new(),
             share: Share::default(),
             has_record: false,
             end: Instant::ZERO,
@@ -87,19 +110,71 @@ impl Environment {
     /// If the length of a slice is not the number of learners times the numbers of each.
     pub fn reset(&mut self, seed: u64, observations: &mut [f32], measures: &mut [f64]) {
         let world = draw(&self.config, seed);
-        let mut simulation = Simulation::new(&world.experiment, seed).expect("the configuration was checked");
+        let kind = self.config.kind;
+        self.begin(&world, if kind.is_scheduler() { Steering::Watching } else { Steering::FromOutside });
+        observations.fill(0.0);
+        self.advance(observations, &mut vec![0.0; self.config.learners], measures);
+    }
+
+    /// The whole episode of a seed with a classical algorithm in the place of the policy: a congestion control, or a
+    /// scheduler where actions are a scheduler's; without a name, what the world gives the flow. The episode under way stays.
+    ///
+    /// # Errors
+    /// A name that no algorithm has, or a world in which it cannot run.
+    pub fn baseline(config: &Arc<Config>, name: Option<&str>, seed: u64) -> Result<Episode, ConfigError> {
+        let world = draw_baseline(config, seed, name)?;
+        let mut environment = Self::with_record(Arc::clone(config));
+        Simulation::new(&world.experiment, world.seed)
+            .map_err(|error| ConfigError::new("baseline", error.to_string()))?;
+        environment.begin(&world, Steering::Watching);
+        let learners = config.learners;
+        let mut observations = vec![0.0; learners * config.observation_len()];
+        let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
+        let (mut all_rewards, mut all_measures) = (Vec::new(), Vec::new());
+        environment.advance(&mut observations, &mut rewards, &mut measures);
+        loop {
+            let is_over = environment.advance(&mut observations, &mut rewards, &mut measures);
+            all_rewards.extend_from_slice(&rewards);
+            all_measures.extend_from_slice(&measures);
+            if is_over {
+                let run = environment.take_simulation().expect("it has begun").finish();
+                return Ok(Episode { world, rewards: all_rewards, measures: all_measures, run });
+            }
+        }
+    }
+
+    /// The record of the episode of a seed in which these actions were taken, one row per step.
+    #[must_use]
+    pub fn record(config: &Arc<Config>, actions: &[f32], seed: u64) -> Run {
+        let mut environment = Self::with_record(Arc::clone(config));
+        let learners = config.learners;
+        let mut observations = vec![0.0; learners * config.observation_len()];
+        let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
+        environment.reset(seed, &mut observations, &mut measures);
+        for actions in actions.chunks_exact(learners * config.action_len()) {
+            environment.step(actions, &mut observations, &mut rewards, &mut measures);
+        }
+        environment.take_simulation().expect("reset").finish()
+    }
+
+    /// Makes the run of a world, with the controllers of the learning flows as `steering` says.
+    fn begin(&mut self, world: &World, steering: Steering) {
+        let mut simulation = Simulation::new(&world.experiment, world.seed).expect("the configuration was checked");
         if !self.has_record {
             simulation.leave_out_distributions();
         }
-        for learner in 0..self.config.learners {
-            let controller = PolicyController::from_outside(self.config.settings.clone());
-            *simulation.controller(learner).expect("learners are TCP") = Box::new(controller);
+        for flow in &world.learners {
+            let slot = simulation.controller(*flow).expect("learners are TCP");
+            let settings = self.config.settings.clone();
+            let controller = PolicyController::from_outside(settings.clone());
+            let own = std::mem::replace(slot, Box::new(controller));
+            if steering == Steering::Watching {
+                *slot = Box::new(PolicyController::watching(settings, own));
+            }
         }
-        (self.share, self.end) = (world.share, simulation.end());
+        (self.share, self.end, self.flows) = (world.share, simulation.end(), world.learners.clone());
         self.simulation = Some(simulation);
         self.awaits.fill(false);
-        observations.fill(0.0);
-        self.advance(observations, &mut vec![0.0; self.config.learners], measures);
     }
 
     /// Carries out the actions of all learners and runs to the next decision of any of them. Writes observations,
@@ -174,26 +249,36 @@ impl Environment {
 
     fn controller(&mut self, learner: usize) -> &mut PolicyController {
         let simulation = self.simulation.as_mut().expect("reset first");
-        let controller: &mut dyn Controller = simulation.controller(learner).expect("learners are TCP").as_mut();
+        let controller: &mut dyn Controller =
+            simulation.controller(self.flows[learner]).expect("learners are TCP").as_mut();
         (controller as &mut dyn Any).downcast_mut().expect("reset has set it")
     }
 
     fn decide(&mut self, learner: usize, action: &[f32]) {
-        // CUBIC, which replaces a failed policy, draws no random numbers.
-        let mut rng = std::mem::replace(&mut self.rng, RngStream::named(0, "environment"));
-        let now = self.now();
-        let mut cx = Context { now, rng: &mut rng };
-        if self.config.kind != Kind::Weights {
-            self.controller(learner).decide(action, &mut cx);
-        } else {
-            let weight = |a: &f32| MEAN_WEIGHT * libm::exp2(3.0 * f64::from(a.clamp(-1.0, 1.0)));
-            let weights = action.iter().map(|a| Rate::from_bits((weight(a) * 1e6) as u64)).collect();
-            let simulation = self.simulation.as_mut().expect("reset first");
-            let scheduler: &mut dyn Scheduler = simulation.scheduler(learner).expect("an MPTCP flow").as_mut();
-            let weighted: &mut Weighted = (scheduler as &mut dyn Any).downcast_mut().expect("draw has set it");
-            weighted.set_weights(weights);
+        match self.config.kind {
+            Kind::Single | Kind::Subflows => {
+                // CUBIC, which replaces a failed policy, draws no random numbers.
+                let mut rng = std::mem::replace(&mut self.rng, RngStream::named(0, "environment"));
+                let now = self.now();
+                self.controller(learner).decide(action, &mut Context { now, rng: &mut rng });
+                self.rng = rng;
+            }
+            Kind::Weights => {
+                let weight = |a: &f32| f64::from(MEAN_WEIGHT) * libm::exp2(3.0 * f64::from(a.clamp(-1.0, 1.0)));
+                let weights = action.iter().map(|a| Rate::from_bits((weight(a) * 1e6) as u64)).collect();
+                self.scheduler::<Weighted>(learner).set_weights(weights);
+            }
+            Kind::Path => {
+                let path = action[0].round().clamp(0.0, self.config.action_limit());
+                self.scheduler::<Fixed>(learner).set_path(PathId(path as u16));
+            }
         }
-        self.rng = rng;
+    }
+
+    fn scheduler<S: Scheduler>(&mut self, learner: usize) -> &mut S {
+        let simulation = self.simulation.as_mut().expect("reset first");
+        let scheduler: &mut dyn Scheduler = simulation.scheduler(self.flows[learner]).expect("several paths").as_mut();
+        (scheduler as &mut dyn Any).downcast_mut().expect("draw has set it")
     }
 
     /// Runs to the next boundary at which a learner has to decide. Returns whether that is the end of the episode.

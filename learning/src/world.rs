@@ -1,6 +1,6 @@
 //! Worlds drawn by seed.
 
-use crate::config::{Config, Kind, Range};
+use crate::config::{Config, ConfigError, Kind, Range, Ranges, Worlds};
 use link::{LossModel, PipeConfig, QueueConfig, QueueLimit, RateTrace};
 use policy::Share;
 use scenario::model::{
@@ -9,11 +9,17 @@ use scenario::model::{
 };
 use units::{Instant, Rate, RngStream, Span};
 
-/// A world: an experiment that begins with the learning flows.
+/// A world: an experiment, and the flows of it that learn.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Links, flows and duration.
+    /// Links, flows and duration. The learning flows have the algorithms that the environment does not decide.
     pub experiment: Experiment,
+    /// The learning flows by their places in the experiment.
+    pub learners: Vec<usize>,
+    /// The cell of the scenario, if it is one's; otherwise 0.
+    pub cell: usize,
+    /// The seed of its run.
+    pub seed: u64,
     /// The capacity that the world offers a learning flow.
     pub share: Share,
 }
@@ -23,6 +29,8 @@ const PACKET: u64 = 1538;
 const MTU: u32 = 1500;
 /// Ethernet's preamble, header, checksum and gap, bytes.
 const OVERHEAD: u32 = 38;
+/// The weight of a path for an action of 0, Mbit/s. Only ratios matter.
+pub(crate) const MEAN_WEIGHT: u32 = 10;
 /// Minimum queue, packets.
 const MIN_QUEUE: u64 = 4;
 /// Bytes of the DSS option on a data segment, as Linux sends it.
@@ -40,43 +48,104 @@ fn log_uniform(rng: &mut RngStream, Range(least, greatest): Range) -> f64 {
 /// The world of a configuration and a seed.
 #[must_use]
 pub fn draw(config: &Config, seed: u64) -> World {
+    let mut world = draw_unprepared(config, seed);
+    for learner in &world.learners {
+        prepare(&mut world.experiment.flows[*learner], config.kind);
+    }
+    world
+}
+
+/// The world in which the learning flows have a classical algorithm: a congestion control, or a scheduler where the
+/// actions are a scheduler's. Without a name they keep what the scenario gives them.
+///
+/// # Errors
+/// A name that no algorithm has.
+pub(crate) fn draw_baseline(config: &Config, seed: u64, name: Option<&str>) -> Result<World, ConfigError> {
+    let mut world = draw_unprepared(config, seed);
+    let Some(name) = name else { return Ok(world) };
+    let (is_known, names): (_, Vec<_>) = match config.kind.is_scheduler() {
+        true => (schedule::find(name).is_some(), schedule::names().collect()),
+        false => (control::registry::find(name).is_some(), control::registry::names().collect()),
+    };
+    if !is_known {
+        let kind = if config.kind.is_scheduler() { "scheduler" } else { "congestion control" };
+        let help = parse::suggest(name, &names);
+        return Err(ConfigError::new("baseline", format!("no {kind} is called `{name}`; {help}")));
+    }
+    for learner in &world.learners {
+        let FlowKind::Tcp { congestion, multipath, .. } = &mut world.experiment.flows[*learner].kind else { continue };
+        match multipath {
+            Some(multipath) if config.kind.is_scheduler() => multipath.scheduler = name.into(),
+            _ => *congestion = name.into(),
+        }
+    }
+    Ok(world)
+}
+
+/// The world of a configuration and a seed, in which the learning flows have the algorithms that the scenario gives them, in
+/// drawn worlds CUBIC and `minrtt`.
+#[must_use]
+pub fn draw_unprepared(config: &Config, seed: u64) -> World {
+    match &config.worlds {
+        Worlds::Drawn(ranges) => draw_from(ranges, config, seed),
+        Worlds::Scenario(worlds) => worlds.draw(seed),
+    }
+}
+
+/// Gives a learning flow what the environment's decisions build on: the scheduler that is steered, or for a congestion
+/// control that is replaced, one without peculiarities.
+fn prepare(flow: &mut Flow, kind: Kind) {
+    let FlowKind::Tcp { congestion, multipath, .. } = &mut flow.kind else { return };
+    match (kind, multipath) {
+        (Kind::Weights, Some(multipath)) => {
+            multipath.scheduler = "weighted".into();
+            multipath.scheduler.parameters.insert("strict".to_owned(), params::ParamValue::Number(1.0));
+            multipath.weights = vec![MEAN_WEIGHT; multipath.subflows.len()];
+        }
+        (Kind::Path, Some(multipath)) => multipath.scheduler = "fixed".into(),
+        _ => *congestion = "cubic".into(),
+    }
+}
+
+fn draw_from(ranges: &Ranges, config: &Config, seed: u64) -> World {
     let mut rng = RngStream::named(seed, "world");
     let mut experiment = Experiment {
         name: "learning".to_owned(),
-        duration: config.duration,
+        duration: ranges.duration,
         sample: None,
-        links: Vec::with_capacity(config.paths.len()),
-        paths: Vec::with_capacity(config.paths.len()),
+        links: Vec::with_capacity(ranges.paths.len()),
+        paths: Vec::with_capacity(ranges.paths.len()),
         tunnel: None,
         flows: Vec::new(),
         events: Vec::new(),
     };
     let mut capacity = 0.0;
-    for index in 0..config.paths.len() {
-        let (forward, reverse) = draw_path(config, index, &mut rng);
-        let rate = forward.sustained_rate(config.duration);
+    for index in 0..ranges.paths.len() {
+        let (forward, reverse) = draw_path(ranges, index, &mut rng);
+        let rate = forward.sustained_rate(ranges.duration);
         if config.kind != Kind::Single || index == 0 {
             capacity += rate.map_or(0.0, Rate::as_mbps);
         }
-        experiment.links.push(Link::new(format!("link {index}"), forward, reverse));
-        experiment.paths.push(Path { name: format!("path {index}"), links: vec![index], turn: 1, mtu: MTU });
+        experiment.links.push(Link::new(format!("link-{index}"), forward, reverse));
+        experiment.paths.push(Path { name: format!("path-{index}"), links: vec![index], turn: 1, mtu: MTU });
     }
-    experiment.flows.extend((0..config.learners).map(|index| learner(config, index)));
-    let (least, greatest) = config.rivals.count;
-    let rivals = least + rng.below(u64::from(greatest - least) + 1) as u32;
-    for index in 0..rivals {
-        let algorithm = rng.below(config.rivals.algorithms.len() as u64) as usize;
-        let path = rng.below(config.paths.len() as u64) as usize;
-        let start = Instant::ZERO + Span::from_secs_f64(uniform(&mut rng, config.rivals.start_s));
-        let name = format!("rival {index}");
-        experiment.flows.push(flow(name, Route::Path(path), start, &config.rivals.algorithms[algorithm], None));
+    experiment.flows.extend((0..config.learners).map(|index| learner(ranges, config.kind, index)));
+    let rivals = &ranges.rivals;
+    let (least, greatest) = rivals.count;
+    let count = least + rng.below(u64::from(greatest - least) + 1) as u32;
+    for index in 0..count {
+        let algorithm = rng.below(rivals.algorithms.len() as u64) as usize;
+        let path = rng.below(ranges.paths.len() as u64) as usize;
+        let start = Instant::ZERO + Span::from_secs_f64(uniform(&mut rng, rivals.start_s));
+        let name = format!("rival-{index}");
+        experiment.flows.push(flow(name, Route::Path(path), start, &rivals.algorithms[algorithm], None));
     }
-    let fair = capacity / (config.learners as f64 + f64::from(rivals));
-    World { experiment, share: Share { capacity, fair } }
+    let fair = capacity / (config.learners as f64 + f64::from(count));
+    World { experiment, learners: (0..config.learners).collect(), cell: 0, seed, share: Share { capacity, fair } }
 }
 
-fn draw_path(config: &Config, index: usize, rng: &mut RngStream) -> (PipeConfig, PipeConfig) {
-    let ranges = &config.paths[index];
+fn draw_path(ranges: &Ranges, index: usize, rng: &mut RngStream) -> (PipeConfig, PipeConfig) {
+    let ranges = &ranges.paths[index];
     let rate = ranges.rate_mbps.map(|range| Rate::from_bits((log_uniform(rng, range) * 1e6) as u64));
     let rtt = Span::from_secs_f64(log_uniform(rng, ranges.rtt_ms) / 1e3);
     let loss = uniform(rng, ranges.loss);
@@ -109,29 +178,18 @@ fn draw_offset(range: Option<Range>, trace: &RateTrace, rng: &mut RngStream) -> 
     }
 }
 
-fn learner(config: &Config, index: usize) -> Flow {
-    let name = format!("learner {index}");
-    match config.kind {
-        Kind::Single => flow(name, Route::Path(0), Instant::ZERO, "cubic", None),
-        Kind::Subflows | Kind::Weights => {
-            let multipath = multipath(config.paths.len(), config.kind);
-            flow(name, Route::Subflows, Instant::ZERO, "cubic", Some(Box::new(multipath)))
-        }
-    }
+fn learner(ranges: &Ranges, kind: Kind, index: usize) -> Flow {
+    let name = format!("learner-{index}");
+    let multipath = (kind != Kind::Single).then(|| Box::new(multipath(ranges.paths.len())));
+    let route = if multipath.is_some() { Route::Subflows } else { Route::Path(0) };
+    flow(name, route, Instant::ZERO, "cubic", multipath)
 }
 
-fn multipath(paths: usize, kind: Kind) -> Multipath {
-    let mut scheduler: scenario::model::AlgorithmChoice = "minrtt".into();
-    let mut weights = Vec::new();
-    if kind == Kind::Weights {
-        scheduler = "weighted".into();
-        scheduler.parameters.insert("strict".to_owned(), params::ParamValue::Number(1.0));
-        weights = vec![1; paths];
-    }
+fn multipath(paths: usize) -> Multipath {
     Multipath {
         subflows: (0..paths).map(|path| Subflow { path, backup: false, join: Span::ZERO, leave: None }).collect(),
-        scheduler,
-        weights,
+        scheduler: "minrtt".into(),
+        weights: Vec::new(),
         transport: MultipathTransport::Mptcp(Mptcp {
             stack: MptcpStack::Upstream,
             opportunistic_retransmission: false,

@@ -1,6 +1,6 @@
 //! Episodes: the same from outside and inside, for any number of threads, and in closed form.
 
-use learning::{Batch, Config, Environment, MEASURES, Outputs, draw, episode_seed};
+use learning::{Batch, Config, Environment, MEASURES, Outputs, Worlds, draw, episode_seed};
 use policy::{Policy, PolicyController, PolicyError};
 use sim::Simulation;
 use std::sync::{Arc, Mutex};
@@ -263,7 +263,8 @@ fn traces_are_read_from_files_of_every_format() {
     let (rates, csv) =
         (file("rates", "0 0\n2 1.2\n"), file("5g.csv", "time_s,DL_bitrate,UL_bitrate\n0,0,0\n2,600,1200\n"));
     let config = traced(&format!(r#""traces": ["{rates}", "{csv}", "{csv}#UL_bitrate", [1, 2]]"#));
-    let counts: Vec<usize> = config.paths[0].traces.iter().map(|trace| trace.opportunities.len()).collect();
+    let Worlds::Drawn(ranges) = &config.worlds else { unreachable!("there is no scenario") };
+    let counts: Vec<usize> = ranges.paths[0].traces.iter().map(|trace| trace.opportunities.len()).collect();
     assert_eq!(counts, [200, 100, 200, 2]);
     let bad = file("bad", "0 0\n2 fast\n");
     let error = Config::parse(&format!(r#"{{"paths": [{{"rtt_ms": [1, 1], "traces": [[1], "{bad}"]}}]}}"#));
@@ -287,50 +288,71 @@ fn weights_divide_the_packets() {
     assert!((seen[0] / seen[1] - 2.0).abs() < 0.02, "{seen:?}");
 }
 
-/// Wrong configurations, in which PATH is a right path, and the beginnings of the errors.
-const WRONG: &[(&str, &str)] = &[
-    (r#"{"paths": []}"#, "paths: 0 paths; 1 to 32 are allowed"),
-    (r#"{"paths": [PATH], "interval": "10"}"#, "interval: `10` is not an interval"),
-    (r#"{"paths": [PATH], "reward": "best"}"#, "reward: `best` is neither a reward"),
-    (r#"{"paths": [PATH], "colour": 1}"#, "colour: no key is called `colour`; known: paths, rivals"),
-    (r#"{"paths": [PATH], "duration_s": "long"}"#, "duration_s: a number is expected, not the text \"long\""),
-    (r#"{"paths": [PATH], "agents": -1}"#, "agents: a whole number, 0 or more, is expected, not the number `-1`"),
-    (r#"{"paths": [PATH], "history": 1.5}"#, "history: a whole number, 0 or more, is expected, not the number `1.5`"),
-    (r#"{"paths": [PATH], "reward": 3}"#, "reward: a name is expected, or a table of terms"),
-    (r#"{"paths": PATH}"#, "paths: a list is expected, not a table"),
-    (r#"{"paths": [[2, 20]]}"#, "paths[0]"),
-    (r#"{"paths": [PATH], "decides": "both"}"#, "decides: no value is called `both`; known: single, subflows, weights"),
-    (r#"{"paths": [PATH], "rivals": {"count": "2"}}"#, "rivals.count: \"2\": a whole number is expected"),
-    (
-        r#"{"paths": [PATH], "rivals": {"algorithms": "bbr"}}"#,
-        "rivals.algorithms: a list is expected, not the text \"bbr\"",
-    ),
-    (
-        r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [20]}]}"#,
-        "paths[0].rtt_ms: [20]: a number is expected, or a range [least",
-    ),
-    (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#, "paths[0].rtt_ms: is missing"),
-    (
-        r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [2, 20], "trace_offset_s": [0, 1]}]}"#,
-        "paths[0].trace_offset_s: the path has no `traces`",
-    ),
-    (r#"{"paths": [{"rtt_ms": [2, 20]}]}"#, "paths[0].rate_mbps: is missing: a path has `rate_mbps`, or"),
-    (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [1, 2]}]}"#, "paths[0].traces: trace 0: 1: the name of"),
-    (r#"{"paths": [{"rtt_ms": [2, 20], "traces": "a"}]}"#, "paths[0].traces: \"a\": a list of traces is"),
-    (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[2, 1]]}]}"#, "paths[0].traces: trace 0: milliseconds must"),
-    (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[1.5]]}]}"#, "paths[0].traces: trace 0: 1.5: milliseconds"),
-    (r#"{"paths": [{"rate_mbps": [20, 2], "rtt_ms": [1, 1]}]}"#, "paths[0].rate_mbps: [20, 2]: a range"),
-    (
-        r#"{"paths": [PATH], "rivals": {"algorithms": ["cubik"]}}"#,
-        "rivals.algorithms: no congestion control is called `cubik`",
-    ),
-];
-
 #[test]
 fn a_wrong_configuration_is_refused_with_its_key() {
-    for (text, expected) in WRONG {
-        let text = text.replace("PATH", r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60]}"#);
+    let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60]}"#;
+    for (text, expected) in [
+        (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; 1 to 32 are allowed"),
+        (format!(r#"{{"paths": [{path}], "interval": "10"}}"#), "interval: `10` is not an interval"),
+        (format!(r#"{{"paths": [{path}], "reward": "best"}}"#), "reward: `best` is neither a reward"),
+        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "colour: no key is called `colour`; known: paths, rivals"),
+        (
+            format!(r#"{{"paths": [{path}], "duration_s": "long"}}"#),
+            "duration_s: a number is expected, not the text \"long\"",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "agents": -1}}"#),
+            "agents: a whole number, 0 or more, is expected, not the number `-1`",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "history": 1.5}}"#),
+            "history: a whole number, 0 or more, is expected, not the number `1.5`",
+        ),
+        (format!(r#"{{"paths": [{path}], "reward": 3}}"#), "reward: a name is expected, or a table of terms"),
+        (format!(r#"{{"paths": {path}}}"#), "paths: a list is expected, not a table"),
+        (r#"{"paths": [[2, 20]]}"#.to_owned(), "paths[0]"),
+        (
+            format!(r#"{{"paths": [{path}], "decides": "both"}}"#),
+            "decides: no value is called `both`; known: single, subflows, weights",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"count": "2"}}}}"#),
+            "rivals.count: \"2\": a whole number is expected",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": "bbr"}}}}"#),
+            "rivals.algorithms: a list is expected, not the text \"bbr\"",
+        ),
+        (
+            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [20]}]}"#.to_owned(),
+            "paths[0].rtt_ms: [20]: a number is expected, or a range [least",
+        ),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": ["cubik"]}}}}"#),
+            "rivals.algorithms: no congestion control is called `cubik`",
+        ),
+    ] {
         let error = Config::parse(&text).expect_err("wrong").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_path_is_refused_with_its_key() {
+    for (text, expected) in [
+        (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#, "paths[0].rtt_ms: is missing"),
+        (
+            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [2, 20], "trace_offset_s": [0, 1]}]}"#,
+            "paths[0].trace_offset_s: the path has no `traces`",
+        ),
+        (r#"{"paths": [{"rtt_ms": [2, 20]}]}"#, "paths[0].rate_mbps: is missing: a path has `rate_mbps`, or"),
+        (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [1, 2]}]}"#, "paths[0].traces: trace 0: 1: the name of"),
+        (r#"{"paths": [{"rtt_ms": [2, 20], "traces": "a"}]}"#, "paths[0].traces: \"a\": a list of traces is"),
+        (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[2, 1]]}]}"#, "paths[0].traces: trace 0: milliseconds must"),
+        (r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[1.5]]}]}"#, "paths[0].traces: trace 0: 1.5: milliseconds"),
+        (r#"{"paths": [{"rate_mbps": [20, 2], "rtt_ms": [1, 1]}]}"#, "paths[0].rate_mbps: [20, 2]: a range"),
+    ] {
+        let error = Config::parse(text).expect_err("wrong").to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from numpy.typing import NDArray
 
@@ -14,6 +14,14 @@ __version__: str
 MEASURES: list[str]
 FEATURES: list[tuple[str, str, list[float], str]]
 
+_World: TypeAlias = tuple[int, list[tuple[str, str]], str | None]  # seed, cell, and the text of a drawn world
+
+@final
+class Record:
+    """The record of an episode."""
+
+    def results(self, scenario: Scenario) -> Results: ...
+
 class Environments:
     """Learning environments of one configuration. Each array has one row per environment."""
 
@@ -23,6 +31,15 @@ class Environments:
     def step(self, actions: Any, observations: Any, rewards: Any, truncated: Any, measures: Any) -> None: ...
     def awaits(self, index: int, learner: int) -> bool: ...
     def describe(self, index: int) -> str: ...
+    def world(self, index: int) -> _World | None: ...
+    def record(self, index: int) -> Record | None: ...
+    def baseline(
+        self, index: int, name: str | None, seed: int | None
+    ) -> tuple[list[float], list[float], _World, Record]: ...
+    @property
+    def decides(self) -> str: ...
+    @property
+    def flow(self) -> str | None: ...
     @property
     def learners(self) -> int: ...
     @property
@@ -513,6 +530,10 @@ class Scenario:
     def seeds(self) -> list[int]: ...
     @property
     def cells(self) -> list[list[tuple[str, str]]]: ...
+    @property
+    def effective_text(self) -> str | None: ...
+    @property
+    def is_short(self) -> bool: ...
     @property
     def hash(self) -> str: ...
 

@@ -190,10 +190,26 @@ class Scenario:
         return self._resolved.hash
 
     def to_toml(self) -> str:
-        """The scenario file. Raises `ValueError` after a `set` or with `quick`, which are not part of it."""
-        if self._sets or self._quick:
-            raise ValueError("keys that were set, and `quick`, are not part of the file: write them into its text")
+        """The scenario file; after `set` or with `quick`, the file with the values in their places.
+
+        Raises `ValueError` if the text of the file cannot hold a value that was set.
+        """
+        text = self._resolved.effective_text
+        if text is not None:
+            return text
+        if self._sets or self._resolved.is_short:
+            raise ValueError("the text of this scenario cannot hold the keys that were set: write them into it")
         return self._text
+
+    def _parts(self) -> dict[str, Any]:
+        """What the scenario is read from."""
+        names = ("origin", "text", "base", "sets", "quick")
+        return {name: getattr(self, f"_{name}") for name in names}
+
+    def _only(self, cell: Mapping[str, str], seed: int) -> Scenario:
+        """The scenario of one run."""
+        sets = [*self._sets, *(f"{key}={label}" for key, label in cell.items()), f"seeds=[{seed}]"]
+        return _restore(self._origin, self._text, self._base, sets, self._quick, [])
 
     def __repr__(self) -> str:
         numbers = [(len(self.cells), "cell"), (len(self.seeds), "seed")]

@@ -1,12 +1,15 @@
 //! Learning environments: many worlds, stepped without the GIL, that write into NumPy's arrays.
 
 use crate::error;
-use ::learning::{Batch, Config, Environment, Kind, MEASURES, Outputs, Saved};
+use crate::results::Results;
+use crate::scenario::Scenario;
+use ::learning::{Batch, Config, Environment, Episode, MEASURES, Outputs, Saved, World, Worlds};
 use ::policy::{Feature, Settings};
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use runner::{Simulator, Study};
 use std::sync::{Mutex, PoisonError};
 
 /// Environments of one configuration. Each array has one row per environment.
@@ -14,9 +17,27 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Environments(Mutex<Batch>); // a pyclass is Sync; nothing ever waits for the lock
 
 /// A saved episode as a tuple.
-type Episode = (String, u64, u64, bool, Vec<f32>);
+type SavedEpisode = (String, u64, u64, bool, Vec<f32>);
+/// The seed of a world, the swept keys and shown values of its cell, and the text of a drawn one without traces.
+type WorldFacts = (u64, Vec<(String, String)>, Option<String>);
+/// The rewards of each step and learner, the rows of measures, the world, and the record.
+type Measured = (Vec<f64>, Vec<f64>, WorldFacts, Record);
 /// Class, arguments and state, as pickle wants them.
-type Reduced<'py> = (Bound<'py, PyType>, (String, usize, usize), Vec<Episode>);
+type Reduced<'py> = (Bound<'py, PyType>, (String, usize, usize), Vec<SavedEpisode>);
+
+/// The record of an episode, which [`Results`] are made from.
+#[pyclass(frozen, module = "ropewalk._native")]
+pub(crate) struct Record(::record::Run);
+
+#[pymethods]
+impl Record {
+    /// The results of the scenario of one run that makes this record.
+    fn results(&self, py: Python<'_>, scenario: &Scenario) -> PyResult<Results> {
+        let made = py.detach(|| Ok(Study::new(&scenario.0, &Simulator, false, Vec::new())?.with_run(self.0.clone())));
+        let (manifest, runs) = made.map_err(|error| error::runner(py, &error))?;
+        Results::new(py, manifest, runs, None)
+    }
+}
 
 fn parse(py: Python<'_>, config: &str) -> PyResult<Config> {
     Config::parse(config).map_err(|fault| error::environment(py, &fault.to_string()))
@@ -31,6 +52,13 @@ fn check_rows(batch: &Batch, observations: &[f32], measures: &[f64]) -> PyResult
     let learners = batch.len() * batch.config().learners;
     check("observations", observations.len(), learners * batch.config().observation_len())?;
     check("measures", measures.len(), learners * MEASURES.len())
+}
+
+fn facts(batch: &Batch, world: &World) -> WorldFacts {
+    match &batch.config().worlds {
+        Worlds::Scenario(worlds) => (world.seed, worlds.parameters(world.cell).to_vec(), None),
+        Worlds::Drawn(_) => (world.seed, Vec::new(), world.to_toml()),
+    }
 }
 
 impl Environments {
@@ -107,11 +135,47 @@ impl Environments {
     }
 
     /// Repeats the episodes of `__reduce__` up to where they were.
-    fn __setstate__(&mut self, py: Python<'_>, episodes: Vec<Episode>) -> PyResult<()> {
+    fn __setstate__(&mut self, py: Python<'_>, episodes: Vec<SavedEpisode>) -> PyResult<()> {
         let saved = |(config, seed, episode, is_over, actions)| Saved { config, seed, episode, is_over, actions };
         let saved: Vec<Saved> = episodes.into_iter().map(saved).collect();
         let batch = self.batch();
         py.detach(|| batch.restore(&saved)).map_err(|fault| error::environment(py, &fault.to_string()))
+    }
+
+    /// The world of an environment's episode; None before the first.
+    fn world(&mut self, index: usize) -> Option<WorldFacts> {
+        let batch = self.batch();
+        Some(facts(batch, &batch.world(index)?))
+    }
+
+    /// The record of an environment's episode that is over; None before its end.
+    fn record(&mut self, py: Python<'_>, index: usize) -> Option<Record> {
+        let batch = self.batch();
+        py.detach(move || batch.record(index)).map(Record)
+    }
+
+    /// An episode with a classical algorithm, in the world of a seed or of an environment's episode.
+    fn baseline(&mut self, py: Python<'_>, index: usize, name: Option<&str>, seed: Option<u64>) -> PyResult<Measured> {
+        let batch = self.batch();
+        let episode = py.detach(move || batch.baseline(index, name, seed));
+        let Episode { world, rewards, measures, run } =
+            episode.map_err(|fault| error::environment(py, &fault.to_string()))?;
+        Ok((rewards, measures, facts(self.batch(), &world), Record(run)))
+    }
+
+    /// What actions change: `single`, `subflows`, `weights` or `path`.
+    #[getter]
+    fn decides(&mut self) -> &'static str {
+        self.batch().config().kind.name()
+    }
+
+    /// The name of the flow of a scenario that learns; None for drawn worlds.
+    #[getter]
+    fn flow(&mut self) -> Option<String> {
+        match &self.batch().config().worlds {
+            Worlds::Scenario(worlds) => Some(worlds.flow().to_owned()),
+            Worlds::Drawn(_) => None,
+        }
     }
 
     /// Number of learning flows of an environment.
@@ -138,12 +202,13 @@ impl Environments {
         self.batch().config().observation_range()
     }
 
-    /// What a policy of these environments observes and decides, for its file; None for weights, which no file decides.
+    /// What a policy of these environments observes and decides, for its file; None for decisions of a scheduler, which no file
+    /// makes.
     #[getter]
     fn meaning(&mut self) -> Option<(String, usize, String, String, usize)> {
         let config = self.batch().config();
         let Settings { observation, action, interval, paths } = &config.settings;
-        (config.kind != Kind::Weights)
+        (!config.kind.is_scheduler())
             .then(|| (observation.to_string(), observation.history(), action.to_string(), interval.to_string(), *paths))
     }
 
@@ -170,5 +235,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MEASURES", MEASURES.to_vec())?;
     let features = Feature::all().map(|it| (it.name(), it.unit(), it.range(), it.description()));
     module.add("FEATURES", features.collect::<Vec<_>>())?;
+    module.add_class::<Record>()?;
     module.add_class::<Environments>()
 }

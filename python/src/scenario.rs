@@ -47,6 +47,18 @@ impl Scenario {
         self.0.cells.iter().map(|cell| cell.parameters.clone()).collect()
     }
 
+    /// The text that makes the same cells without sets and `quick`; None if they change nothing, or if there is none.
+    #[getter]
+    fn effective_text(&self) -> Option<&str> {
+        self.0.effective_text.as_deref()
+    }
+
+    /// Whether it is the short form.
+    #[getter]
+    fn is_short(&self) -> bool {
+        self.0.is_short
+    }
+
     #[getter]
     fn hash(&self) -> &str {
         &self.0.hash

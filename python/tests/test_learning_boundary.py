@@ -141,7 +141,7 @@ def link(**more: Any) -> Callable[[], Any]:
 CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (keys(observation="aurorra"), ConfigError, "observation: `aurorra` is neither a feature nor a preset"),
     (keys(observatoin="aurora"), TypeError, "keyword argument 'observatoin'; did you mean 'observation'"),
-    (lambda: vector(autoreset="SameStep"), TypeError, "unexpected keyword argument 'autoreset'; known: rivals"),
+    (lambda: vector(autoreset="SameStep"), TypeError, "unexpected keyword argument 'autoreset'; known: observation"),
     (keys(action="rate(5, 1)"), ConfigError, r"action: `rate\(5, 1\)` is not an action"),
     (keys(interval="fast"), ConfigError, "interval: `fast` is not an interval; intervals are `rtt`, and times"),
     (keys(interval=0.01), ConfigError, "interval: a text is expected, not the number `0.01`"),
@@ -184,7 +184,7 @@ CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ropewalk.learning.parallel_env(0), ConfigError, "agents: 0; at least 1"),
     (lambda: ropewalk.learning.parallel_env(65), ConfigError, "agents: 65: 1 to 64 are allowed"),
     (lambda: ropewalk.learning.parallel_env(2, render_mode="human"), ValueError, "render_mode: 'human' is none of"),
-    (lambda: MultipathEnv(decides="weights").meaning, ConfigError, "decides: weights have no files"),
+    (lambda: MultipathEnv(decides="weights").meaning, ConfigError, "decides: a scheduler has no file"),
 ]
 
 
@@ -217,7 +217,7 @@ def test_harmless_values_are_converted() -> None:
     seen = []
     for env, seed, action in ((expected, 5, np.array([1], np.float32)), (given, np.int64(5), [1])):
         observation, _ = env.reset(seed=seed)
-        seen.append((observation, env.step(action)[:2]))  # type: ignore[arg-type]
+        seen.append((observation, env.step(action)[:2]))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     np.testing.assert_array_equal(seen[0][1][0], seen[1][1][0])
     assert seen[0][1][1] == seen[1][1][1]

@@ -209,11 +209,11 @@ impl Actuator {
                 self.cwnd = self.clamped(self.cwnd * libm::exp2(exponent * a));
             }
             Action::CubicSteering { exponent } => {
-                let factor = libm::exp2(exponent * a);
-                let clamped = |cwnd| self.clamped(cwnd);
                 let Some(cubic) = &self.cubic else { return };
-                let cwnd = clamped(f64::from(cubic.state().cwnd) * factor) as u32;
-                self.set_cubic_cwnd(cwnd);
+                let cwnd = cubic.state().cwnd;
+                // After a timeout CUBIC's window is a packet, which an action of 0 leaves as it is.
+                let steered = self.clamped(f64::from(cwnd) * libm::exp2(exponent * a)) as u32;
+                self.set_cubic_cwnd(if a > 0.0 { steered } else { steered.min(cwnd) });
             }
         }
     }
@@ -223,7 +223,7 @@ impl Actuator {
         if std::mem::replace(&mut self.has_failed, true) || self.cubic.is_some() {
             return;
         }
-        let cwnd = self.decision().map_or(0, |decision| decision.cwnd);
+        let cwnd = self.decision().map_or(0, |decision| decision.cwnd).max(MIN_CWND as u32);
         let mut cubic = new_cubic();
         if let Some(info) = &self.info {
             cubic.on_event(&PathEvent::PathUp(*info), cx);
@@ -252,8 +252,7 @@ impl Actuator {
 
     fn set_cubic_cwnd(&mut self, cwnd: u32) {
         if let Some(cubic) = &mut self.cubic {
-            let state = cubic.state_mut();
-            state.cwnd = cwnd.max(MIN_CWND as u32);
+            cubic.state_mut().cwnd = cwnd;
         }
     }
 

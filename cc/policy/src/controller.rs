@@ -70,6 +70,8 @@ pub struct PolicyController {
     summaries: Vec<Summary>,
     failure: Option<PolicyError>,
     decisions: u64,
+    /// The algorithm that decides instead of the policy.
+    watched: Option<Box<dyn Controller>>,
 }
 
 #[derive(Debug)]
@@ -78,6 +80,7 @@ struct ControlledPath {
     actuator: Actuator,
     windows: Windows,
     action: f32,
+    is_up: bool,
 }
 
 impl PolicyController {
@@ -85,6 +88,13 @@ impl PolicyController {
     #[must_use]
     pub fn new(settings: Settings, policy: Box<dyn Policy>) -> Self {
         Self { policy: Some(policy), ..Self::from_outside(settings) }
+    }
+
+    /// A controller that leaves all decisions to `watched`, and measures its intervals: a baseline, or the measurements of
+    /// a connection whose scheduler is steered.
+    #[must_use]
+    pub fn watching(settings: Settings, watched: Box<dyn Controller>) -> Self {
+        Self { watched: Some(watched), ..Self::from_outside(settings) }
     }
 
     /// A controller whose decisions come from outside. Without a decision, nothing changes.
@@ -95,6 +105,7 @@ impl PolicyController {
             actuator: Actuator::new(settings.action),
             windows: Windows::default(),
             action: 0.0,
+            is_up: false,
         };
         let step = match settings.interval {
             Interval::Fixed(span) => span.max(MIN_INTERVAL),
@@ -112,6 +123,7 @@ impl PolicyController {
             summaries: vec![Summary::default(); settings.paths],
             failure: None,
             decisions: 0,
+            watched: None,
             settings,
         }
     }
@@ -144,10 +156,13 @@ impl PolicyController {
         let elapsed = self.boundary.since(self.start);
         let len = self.settings.observation.len();
         let is_windowed = self.settings.observation.is_windowed();
-        for ((path, summary), values) in
-            self.paths.iter_mut().zip(&mut self.summaries).zip(self.observation.chunks_exact_mut(len))
-        {
-            *summary = path.monitor.close(elapsed, path.actuator.decision(), path.action);
+        let paths = (0..).map(PathId).zip(&mut self.paths).zip(&mut self.summaries);
+        for (((id, path), summary), values) in paths.zip(self.observation.chunks_exact_mut(len)) {
+            let decision = match &self.watched {
+                Some(watched) => path.is_up.then(|| watched.decision(id)),
+                None => path.actuator.decision(),
+            };
+            *summary = path.monitor.close(elapsed, decision, path.action);
             if is_windowed {
                 path.windows.push(summary);
             }
@@ -232,23 +247,42 @@ impl Controller for PolicyController {
         if cx.now >= self.boundary {
             self.cross(cx);
         }
-        let start = self.start;
-        let Some(path) = self.paths.get_mut(path.index()) else { return };
-        self.has_event = true;
-        if matches!(event, PathEvent::PathUp(_)) {
-            path.windows.clear();
+        let (start, id) = (self.start, path);
+        if let Some(path) = self.paths.get_mut(id.index()) {
+            self.has_event = true;
+            match event {
+                PathEvent::PathUp(_) => {
+                    path.windows.clear();
+                    path.is_up = true;
+                }
+                PathEvent::PathDown => path.is_up = false,
+                _ => {}
+            }
+            path.monitor.on_event(cx.now, start, event);
+            if self.watched.is_none() {
+                path.actuator.on_event(event, &path.monitor, cx);
+            }
         }
-        path.monitor.on_event(cx.now, start, event);
-        path.actuator.on_event(event, &path.monitor, cx);
+        if let Some(watched) = &mut self.watched {
+            watched.on_event(id, event, cx);
+        }
     }
 
     fn decision(&self, path: PathId) -> Decision {
+        if let Some(watched) = &self.watched {
+            return watched.decision(path);
+        }
         let decided = self.paths.get(path.index()).and_then(|path| path.actuator.decision());
         // A path beyond the group's number, which the driver has refused before: the initial window of any sender.
         decided.unwrap_or(Decision { cwnd: 10, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None })
     }
 
+    fn requests_reduction(&self, path: PathId) -> bool {
+        self.watched.as_ref().is_some_and(|watched| watched.requests_reduction(path))
+    }
+
     fn failure(&self) -> Option<&str> {
-        self.failure.as_ref().map(|error| error.0.as_str())
+        let watched = self.watched.as_ref().and_then(|watched| watched.failure());
+        self.failure.as_ref().map(|error| error.0.as_str()).or(watched)
     }
 }

@@ -1,42 +1,52 @@
 """Learning: environments for Gymnasium and PettingZoo, and policies as ONNX files.
 
-Importing this package registers `Ropewalk/SinglePath-v0` and `Ropewalk/Multipath-v0`, if gymnasium is installed
-(`pip install ropewalk[learning]`). docs/reference/policies.md describes observations, actions and rewards.
+Importing this package registers `Ropewalk/SinglePath-v0`, `Ropewalk/Multipath-v0` and `Ropewalk/Scenario-v0`, if
+gymnasium is installed (`pip install ropewalk[learning]`). docs/reference/policies.md describes observations, actions
+and rewards.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
 from .export import export_onnx, metadata
-from .worlds import Feature, Keys, PathRanges, Rivals, features, narrow
+from .worlds import Feature, Keys, PathRanges, PolicyKeys, Rivals, features, narrow
 
 if TYPE_CHECKING:
+    from ._episode import Episode
     from .parallel import parallel_env
+    from .scenarios import scenario_env
 
 __all__ = [
+    "Episode",
     "Feature",
     "Keys",
     "PathRanges",
+    "PolicyKeys",
     "Rivals",
     "export_onnx",
     "features",
     "metadata",
     "narrow",
     "parallel_env",
+    "scenario_env",
 ]
+
+# They need gymnasium, `parallel_env` also pettingzoo.
+_LATER = {"Episode": "_episode", "parallel_env": "parallel", "scenario_env": "scenarios"}
 
 
 def _register() -> None:
     from gymnasium.envs.registration import register, registry
 
-    for name in ("SinglePath", "Multipath"):
+    for name, module in (("SinglePath", ""), ("Multipath", ""), ("Scenario", "scenarios")):
         if f"Ropewalk/{name}-v0" not in registry:
             register(
                 id=f"Ropewalk/{name}-v0",
-                entry_point=f"ropewalk.learning.environments:{name}Env",
-                vector_entry_point=f"ropewalk.learning.vector:{name}VectorEnv",
+                entry_point=f"ropewalk.learning.{module or 'environments'}:{name}Env",
+                vector_entry_point=f"ropewalk.learning.{module or 'vector'}:{name}VectorEnv",
             )
 
 
@@ -49,8 +59,6 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    if name == "parallel_env":  # only it needs pettingzoo
-        from .parallel import parallel_env
-
-        return parallel_env
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..errors import ActionError, ConfigError
@@ -30,23 +31,34 @@ __all__ = [
 RENDER_MODES = ["ansi", "rgb_array"]
 
 
-def actions_of(actions: Any, shape: Sequence[int], name: str = "the action") -> NDArray[np.float32]:
-    """Actions as an array of this shape. Whether they are finite is checked where they are carried out."""
+def actions_of(actions: Any, space: spaces.Space[Any], name: str = "the action") -> NDArray[np.float32]:
+    """Actions of a space, as numbers. Whether they are finite is checked where they are carried out."""
+    shape = space.shape or ()
     try:
         array = np.asarray(actions)
     except ValueError:
-        raise ActionError(f"{name} has rows of different lengths; it has to have the shape {tuple(shape)}") from None
-    if array.dtype.kind not in "fiu":
-        raise ActionError(f"{name} has the type {array.dtype}; it has to be numbers of the shape {tuple(shape)}")
-    if array.shape != tuple(shape):
-        raise ActionError(f"{name} has the shape {array.shape}; it has to be {tuple(shape)}")
+        raise ActionError(f"{name} has rows of different lengths; it has to have the shape {shape}") from None
+    count = _choices(space)
+    kind = "numbers" if count is None else "whole numbers"
+    if array.dtype.kind not in ("fiu" if count is None else "iu"):
+        raise ActionError(f"{name} has the type {array.dtype}; it has to be {kind} of the shape {shape}")
+    if array.shape != shape:
+        raise ActionError(f"{name} has the shape {array.shape}; it has to be {shape}")
+    if count is not None and array.size and not 0 <= array.min() <= array.max() < count:
+        raise ActionError(f"{name} is {array.tolist()}; a path is chosen by its place, 0 to {count - 1}")
     with np.errstate(over="ignore"):  # infinite, and refused as such
-        return np.ascontiguousarray(array, dtype=np.float32)
+        return np.ascontiguousarray(array, dtype=np.float32).reshape(shape)
 
 
-def check_names(keys: Mapping[str, Any]) -> None:
+def _choices(space: spaces.Space[Any]) -> int | None:
+    """The number of choices of a discrete space."""
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(space.nvec.flat[0])
+    return int(space.n) if isinstance(space, spaces.Discrete) else None
+
+
+def check_names(keys: Mapping[str, Any], known: Collection[str] = tuple(Keys.__annotations__)) -> None:
     """Raises the `TypeError` of Python for keywords that an environment does not have: TorchRL tries some out."""
-    known = list(Keys.__annotations__)
     for name in keys:
         if name not in known:
             raise TypeError(f"unexpected keyword argument {name!r}; {suggestion(name, known)}")
@@ -83,11 +95,10 @@ def render_mode_of(mode: str | None) -> str | None:
     return mode
 
 
-def options_of(options: Mapping[str, Any] | None, *others: str) -> dict[str, Any]:
-    """The options of a reset: `paths`, `rivals`, and the others that an environment has."""
+def options_of(options: Mapping[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
+    """The options of a reset, of those that an environment has."""
     if not isinstance(options, (Mapping, type(None))):
         raise ConfigError(f"options: a dictionary is expected, not {type(options).__name__}")
-    known = ["paths", "rivals", *others]
     for name in options or {}:
         if name not in known:
             raise ConfigError(f"options: no option is called {name!r}; {suggestion(name, known)}")

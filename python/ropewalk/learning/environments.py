@@ -9,21 +9,34 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._native import MEASURES, Environments
 from ..errors import ConfigError
+from ..results import Results
+from ..scenario import Scenario
 from ._boundary import RENDER_MODES, actions_of, check_names, options_of, render_mode_of, seed_of, suggestion
+from ._episode import Episode, World
 from ._picture import Picture
 from .worlds import MULTIPATH, SINGLE_PATH, Keys, PathRanges, config
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["MultipathEnv", "SinglePathEnv", "check_decides", "info_of", "meaning_of", "spaces_of"]
+__all__ = [
+    "MULTIPATH_KINDS",
+    "Array",
+    "MultipathEnv",
+    "SinglePathEnv",
+    "WorldEnv",
+    "check_decides",
+    "meaning_of",
+    "spaces_of",
+]
 
 Array = NDArray[np.float32]
-Multipath = Literal["subflows", "weights"]
+Multipath = Literal["subflows", "weights", "path"]
+MULTIPATH_KINDS = ("subflows", "weights", "path")
 
 
 def check_decides(decides: str, known: Sequence[str]) -> None:
@@ -36,14 +49,17 @@ def spaces_of(native: Environments) -> tuple[spaces.Space[Any], spaces.Space[Any
     """The spaces of a learner's observations and actions."""
     low, high = np.array(native.observation_range, dtype=np.float32).T
     limit = native.action_limit
-    return spaces.Box(low, high, dtype=np.float32), spaces.Box(-limit, limit, (native.action_size,), np.float32)
+    observations = spaces.Box(low, high, dtype=np.float32)
+    if native.decides == "path":
+        return observations, spaces.Discrete(int(limit) + 1)
+    return observations, spaces.Box(-limit, limit, (native.action_size,), np.float32)
 
 
 def meaning_of(native: Environments) -> dict[str, Any]:
     """What a policy observes and decides, as `export_onnx(**meaning)` takes it."""
     meaning = native.meaning
     if meaning is None:
-        raise ConfigError("decides: weights have no files; only a policy of rates or windows is exported")
+        raise ConfigError("decides: a scheduler has no file; only a policy of rates or windows is exported")
     return dict(zip(("observation", "history", "action", "interval", "paths"), meaning, strict=True))
 
 
@@ -52,13 +68,14 @@ def info_of(measures: NDArray[np.float64]) -> dict[str, float]:
     return {name: value for name, value in zip(MEASURES, measures.tolist(), strict=True) if value == value}
 
 
-class _WorldEnv(gymnasium.Env[Array, Array]):
+class WorldEnv(gymnasium.Env[Array, Any]):
     """One learning flow in a world that is drawn by the seed of each episode.
 
     It can be copied and pickled: the copy repeats the episode under way, with its actions, up to the same step.
     """
 
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 10}  # noqa: RUF012 (gymnasium declares it so)
+    _options: tuple[str, ...] = ("paths", "rivals")
 
     def __init__(self, keys: dict[str, Any], render_mode: str | None) -> None:
         self.render_mode = render_mode_of(render_mode)
@@ -77,25 +94,26 @@ class _WorldEnv(gymnasium.Env[Array, Array]):
         return meaning_of(self._native)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begins the episode of a seed, or the next one; options `paths` and `rivals` change the worlds from now on."""
+        """Begins the episode of a seed, or the next one; options `paths` and `rivals` change the worlds from now on.
+
+        The info has the world as a `scenario` of one run in TOML, or None with traces.
+        """
         seed = seed_of(seed)
         super().reset(seed=seed)
-        keys = {**self._keys, **options_of(options)}
-        if options:
-            self._native.set_config(config(keys))
-            self._keys = keys
+        self._change(options_of(options, self._options))
         if seed is None and not self._is_seeded:
             seed = int(self.np_random.integers(2**63))
         self._is_seeded, self._needs_reset = True, None
         observation = np.empty(self.observation_space.shape or (), dtype=np.float32)
         self._native.reset([seed], [True], observation, self._measures)
-        return self._seen(observation)
+        observation, info = self._seen(observation)
+        return observation, {**info, "scenario": self._text()}
 
-    def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """One interval. Raises `ActionError`, and `gymnasium.error.ResetNeeded` before a reset and after the end."""
         if self._needs_reset is not None:
             raise ResetNeeded(self._needs_reset)
-        actions = actions_of(action, self.action_space.shape or ())
+        actions = actions_of(action, self.action_space)
         observation = self._last.copy()  # an episode's last step may leave it as it is
         self._native.step(actions, observation, self._rewards, self._truncated, self._measures)
         truncated = bool(self._truncated[0])
@@ -110,6 +128,51 @@ class _WorldEnv(gymnasium.Env[Array, Array]):
             return self._picture.draw()
         return self._native.describe(0) if self.render_mode == "ansi" else None
 
+    def baseline(self, name: str | None = None, *, seed: int | None = None) -> Episode:
+        """The episode of a seed with a classical algorithm instead of the policy; by default that of the present world.
+
+        name: a congestion control, or a scheduler where the actions are a scheduler's; by default what the world gives
+            the flow. The rewards are those of the environment, interval by interval. The episode under way stays.
+        """
+        measured = self._native.baseline(0, name, seed_of(seed))
+        return Episode(measured, lambda world: self._scenario_of(world, name))
+
+    def scenario(self) -> Scenario:
+        """The present world as a scenario of one run, in which the flow has the world's algorithms, not the policy.
+
+        Raises `gymnasium.error.ResetNeeded` before the first episode, and `ConfigError` for worlds with traces.
+        """
+        return self._scenario_of(self._world(), None)
+
+    def results(self) -> Results:
+        """The record of the episode, which is over, as results of one run.
+
+        They name the algorithm on which the actions build: CUBIC, or the schedulers `weighted` and `fixed`. Raises
+        `gymnasium.error.ResetNeeded` before the end of an episode, and `ConfigError` for worlds with traces.
+        """
+        record = self._native.record(0)
+        if record is None:
+            raise ResetNeeded("the episode is not over: its record follows its end")
+        return Results(record.results(self.scenario()._resolved))
+
+    def _text(self) -> str | None:
+        """The text of the present world as a scenario."""
+        return self._world().text
+
+    def _world(self) -> World:
+        return World.present(self._native)
+
+    def _scenario_of(self, world: World, name: str | None) -> Scenario:
+        """The scenario of one run, in which an algorithm has this name."""
+        return world.scenario()  # the text of a drawn world has the algorithm
+
+    def _change(self, options: dict[str, Any]) -> None:
+        """Changes the worlds from now on."""
+        if options:
+            keys = {**self._keys, **options}
+            self._native.set_config(config(keys))
+            self._keys = keys
+
     def _seen(self, observation: Array) -> tuple[Array, dict[str, Any]]:
         self._last = observation
         if self.render_mode == "rgb_array":
@@ -117,7 +180,7 @@ class _WorldEnv(gymnasium.Env[Array, Array]):
         return observation, info_of(self._measures)
 
 
-class SinglePathEnv(_WorldEnv):
+class SinglePathEnv(WorldEnv):
     """`Ropewalk/SinglePath-v0`: the rate or the window of one TCP flow over one path.
 
     The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
@@ -130,10 +193,10 @@ class SinglePathEnv(_WorldEnv):
         super().__init__({"decides": "single", "paths": paths, **keys}, render_mode)
 
 
-class MultipathEnv(_WorldEnv):
-    """`Ropewalk/Multipath-v0`: the rates or windows of an MPTCP flow's subflows, or their weights in the scheduler.
+class MultipathEnv(WorldEnv):
+    """`Ropewalk/Multipath-v0`: the rates or windows of an MPTCP flow's subflows, or what its scheduler does.
 
-    decides: `subflows`, or `weights`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
+    decides: `subflows`, `weights` or `path`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
     """
 
     def __init__(
@@ -145,5 +208,5 @@ class MultipathEnv(_WorldEnv):
         **keys: Unpack[Keys],
     ) -> None:
         check_names(keys)
-        check_decides(decides, ("subflows", "weights"))
+        check_decides(decides, MULTIPATH_KINDS)
         super().__init__({"decides": decides, "paths": paths, **keys}, render_mode)

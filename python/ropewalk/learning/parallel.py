@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
 from .._native import MEASURES, Environments
 from ..errors import ActionError
 from ._boundary import RENDER_MODES, actions_of, check_names, count_of, options_of, render_mode_of, seed_of
 from ._picture import Picture
-from .environments import check_decides, meaning_of, spaces_of
+from .environments import MULTIPATH_KINDS, check_decides, meaning_of, spaces_of
 from .worlds import SINGLE_PATH, Keys, PathRanges, config
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
     ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
         """Begins the episode of a seed, or the next one; options `paths` and `rivals` change the worlds from now on."""
         seed = seed_of(seed)
-        changes = options_of(options, "options")  # PettingZoo's checks pass an option of this name
+        changes = options_of(options, ("paths", "rivals", "options"))  # PettingZoo's checks pass an option of this name
         changes.pop("options", None)
         if changes:
             keys = {**self._keys, **changes}
@@ -89,7 +89,7 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
         return self._by_agent(), self._infos()
 
     def step(
-        self, actions: dict[str, Array]
+        self, actions: Mapping[str, ArrayLike]
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """One interval. Raises `ActionError`, and `gymnasium.error.ResetNeeded` before a reset and after the end."""
         if not self.agents:
@@ -114,13 +114,13 @@ class WorldParallelEnv(ParallelEnv):  # type: ignore[misc]  # untyped
     def close(self) -> None:
         """Does nothing: there is nothing to close."""
 
-    def _take(self, actions: dict[str, Array]) -> None:
+    def _take(self, actions: Mapping[str, ArrayLike]) -> None:
         unknown = [agent for agent in actions if agent not in self.agents]
         if unknown:
             raise ActionError(f"no agent is called {unknown[0]!r}; agents are {', '.join(self.agents)}")
         for index, agent in enumerate(self.agents):
             if agent in actions:
-                self._actions[index] = actions_of(actions[agent], self._actions.shape[1:], f"the action of {agent}")
+                self._actions[index] = actions_of(actions[agent], self.action_space(agent), f"the action of {agent}")
             elif self._native.awaits(0, index):
                 raise ActionError(f"{agent} has no action; it has to decide")
 
@@ -145,16 +145,16 @@ def parallel_env(
     agents: int = 2,
     paths: Sequence[PathRanges] = SINGLE_PATH,
     *,
-    decides: Literal["single", "subflows", "weights"] = "single",
+    decides: Literal["single", "subflows", "weights", "path"] = "single",
     render_mode: str | None = None,
     **keys: Unpack[Keys],
 ) -> WorldParallelEnv:
     """`agents` learning flows in one world.
 
-    decides: `single` (TCP flows over one path), `subflows` or `weights` (MPTCP flows over all paths). The other
+    decides: `single` (TCP flows over one path), `subflows`, `weights` or `path` (MPTCP flows over all paths). The other
     arguments are the keys of `ropewalk.learning.worlds.Keys`; the reward is `sage_friendliness` by default.
     """
     check_names(keys)
-    check_decides(decides, ("single", "subflows", "weights"))
+    check_decides(decides, ("single", *MULTIPATH_KINDS))
     common = {"decides": decides, "paths": paths, "reward": "sage_friendliness"}
     return WorldParallelEnv(agents, {**common, **keys}, render_mode)

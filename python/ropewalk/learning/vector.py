@@ -14,20 +14,22 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from .._native import MEASURES, Environments
+from ..scenario import Scenario
 from ._boundary import RENDER_MODES, actions_of, check_names, count_of, options_of, render_mode_of, seed_of
+from ._episode import World
 from ._picture import Picture
-from .environments import Multipath, check_decides, meaning_of, spaces_of
+from .environments import MULTIPATH_KINDS, Multipath, check_decides, meaning_of, spaces_of
 from .worlds import MULTIPATH, SINGLE_PATH, Keys, PathRanges, config
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["MultipathVectorEnv", "SinglePathVectorEnv"]
+__all__ = ["MultipathVectorEnv", "SinglePathVectorEnv", "WorldVectorEnv"]
 
 Array = NDArray[Any]
 
 
-class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
+class WorldVectorEnv(VectorEnv[Array, Array, Array]):
     """Worlds whose episodes end each at its time.
 
     `autoreset_mode` says what follows an end. NEXT_STEP: the next step resets the world. SAME_STEP: the same step does,
@@ -40,6 +42,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         "render_fps": 10,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
+    _options: tuple[str, ...] = ("paths", "rivals")
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         self._observations = np.zeros((self.num_envs, *(self.single_observation_space.shape or ())), dtype=np.float32)
         self._measures = np.zeros((self.num_envs, len(MEASURES)))
         self._needs_reset = np.ones(self.num_envs, dtype=bool)
+        self._over = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
         self._pictures = [Picture() for _ in range(self.num_envs)]
 
@@ -76,40 +80,41 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
 
         Options `paths` and `rivals` change the worlds of future episodes.
         """
-        options = options_of(options, "reset_mask")
+        options = options_of(options, (*self._options, "reset_mask"))
         mask = np.asarray(options.pop("reset_mask", np.ones(self.num_envs, dtype=bool)))
         if mask.dtype != bool or mask.shape != (self.num_envs,):
             raise ValueError(f"reset_mask: {self.num_envs} truth values are expected")
         seeds = self._seeds(seed)
-        if options:
-            keys = {**self._keys, **options}
-            self._native.set_config(config(keys))
-            self._keys = keys
+        self._change(options)
         self._is_seeded = True
         self._needs_reset &= ~mask
+        self._over &= ~mask
         self._observations, self._measures = self._observations.copy(), self._measures.copy()
         self._native.reset(seeds, mask.tolist(), self._observations, self._measures)
         self._draw()
-        return self._observations, self._infos(self._measures)
+        return self._observations, {**self._infos(self._measures), **self._begun(mask)}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """One interval of each world. Raises `ActionError`, and `gymnasium.error.ResetNeeded`."""
         if self._needs_reset.any():
             raise ResetNeeded(f"reset these worlds first: {', '.join(map(str, np.flatnonzero(self._needs_reset)))}")
-        actions = actions_of(actions, self.action_space.shape or (), "the array of actions")
+        actions = actions_of(actions, self.action_space, "the array of actions")
         # The caller owns the returned arrays; a world whose last step has no observation keeps the previous one.
         self._observations, self._measures = self._observations.copy(), self._measures.copy()
         rewards, truncated = np.empty(self.num_envs), np.empty(self.num_envs, dtype=bool)
         self._native.step(actions, self._observations, rewards, truncated, self._measures)
+        begun = self._over
+        self._over = truncated & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
         self._draw()
         final: dict[str, Any] = {}
         if truncated.any() and self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = self._finals(truncated)
             self._native.reset([None] * self.num_envs, truncated.tolist(), self._observations, self._measures)
             self._draw()
+            begun = truncated
         elif self.autoreset_mode is AutoresetMode.DISABLED:
             self._needs_reset |= truncated
-        infos = {**self._infos(self._measures), **final}
+        infos = {**self._infos(self._measures), **self._begun(begun), **final}
         return self._observations, rewards, np.zeros(self.num_envs, dtype=bool), truncated, infos
 
     def render(self) -> Any:
@@ -119,6 +124,13 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         if self.render_mode != "ansi":
             return None
         return tuple(self._native.describe(index) for index in range(self.num_envs))
+
+    def scenario(self, index: int) -> Scenario:
+        """The present world of an index as a scenario of one run, in which the flow has the world's algorithms.
+
+        Raises `gymnasium.error.ResetNeeded` before the first episode, and `ConfigError` for worlds with traces.
+        """
+        return self._scenario_of(World.present(self._native, index))
 
     @property
     def packet_hops(self) -> int:
@@ -139,6 +151,29 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
             return [None] * self.num_envs
         drawn: list[int | None] = self.np_random.integers(2**63, size=self.num_envs).tolist()
         return drawn
+
+    def _scenario_of(self, world: World) -> Scenario:
+        return world.scenario()
+
+    def _text(self, index: int) -> str | None:
+        """The text of a present world as a scenario."""
+        return World.present(self._native, index).text
+
+    def _begun(self, mask: Array) -> dict[str, Any]:
+        """What infos tell of the worlds of episodes that have begun."""
+        if not mask.any():
+            return {}
+        texts = np.full(self.num_envs, None, dtype=object)
+        for index in np.flatnonzero(mask):
+            texts[index] = self._text(int(index))
+        return {"scenario": texts, "_scenario": mask.copy()}
+
+    def _change(self, options: dict[str, Any]) -> None:
+        """Changes the worlds from now on."""
+        if options:
+            keys = {**self._keys, **options}
+            self._native.set_config(config(keys))
+            self._keys = keys
 
     def _draw(self) -> None:
         if self.render_mode == "rgb_array":
@@ -161,7 +196,7 @@ class _WorldVectorEnv(VectorEnv[Array, Array, Array]):
         return infos
 
 
-class SinglePathVectorEnv(_WorldVectorEnv):
+class SinglePathVectorEnv(WorldVectorEnv):
     """`Ropewalk/SinglePath-v0`, vectorised. `threads`: the maximum number; by default one per core."""
 
     def __init__(
@@ -178,7 +213,7 @@ class SinglePathVectorEnv(_WorldVectorEnv):
         super().__init__(num_envs, {"decides": "single", "paths": paths, **keys}, threads, render_mode, autoreset_mode)
 
 
-class MultipathVectorEnv(_WorldVectorEnv):
+class MultipathVectorEnv(WorldVectorEnv):
     """`Ropewalk/Multipath-v0`, vectorised. `threads`: the maximum number; by default one per core."""
 
     def __init__(
@@ -193,5 +228,5 @@ class MultipathVectorEnv(_WorldVectorEnv):
         **keys: Unpack[Keys],
     ) -> None:
         check_names(keys)
-        check_decides(decides, ("subflows", "weights"))
+        check_decides(decides, MULTIPATH_KINDS)
         super().__init__(num_envs, {"decides": decides, "paths": paths, **keys}, threads, render_mode, autoreset_mode)

@@ -15,7 +15,18 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MULTIPATH", "SINGLE_PATH", "Feature", "Keys", "PathRanges", "Rivals", "config", "features", "narrow"]
+__all__ = [
+    "MULTIPATH",
+    "SINGLE_PATH",
+    "Feature",
+    "Keys",
+    "PathRanges",
+    "PolicyKeys",
+    "Rivals",
+    "config",
+    "features",
+    "narrow",
+]
 
 Range: TypeAlias = "float | Sequence[float] | NDArray[Any]"
 Reward: TypeAlias = 'Literal["aurora", "orca", "sage", "sage_friendliness"] | Mapping[str, float]'
@@ -54,13 +65,9 @@ class Rivals(TypedDict, total=False):
     """Start, seconds. Default: 0."""
 
 
-class Keys(TypedDict, total=False):
-    """What all environments have in common."""
+class PolicyKeys(TypedDict, total=False):
+    """What a policy sees, what its answers change, and what it is to maximise."""
 
-    rivals: Rivals
-    """The ranges from which flows next to the learning ones are drawn. Default: none."""
-    duration_s: float
-    """Length of an episode, seconds. Default: 10."""
     observation: str | Sequence[str]
     """A preset (`aurora`, `orca`, `sage`) or names of `features()`. Default: `aurora`."""
     history: int
@@ -72,6 +79,15 @@ class Keys(TypedDict, total=False):
     """Time between decisions: `10ms`, the default, another time, or `rtt`."""
     reward: Reward
     """A preset, or weights of features. Default: `aurora`; `sage_friendliness` for `parallel_env`."""
+
+
+class Keys(PolicyKeys, total=False):
+    """What all environments with drawn worlds have in common."""
+
+    rivals: Rivals
+    """The ranges from which flows next to the learning ones are drawn. Default: none."""
+    duration_s: float
+    """Length of an episode, seconds. Default: 10."""
 
 
 class Feature(NamedTuple):

@@ -93,6 +93,16 @@ impl<'a> Study<'a> {
         Ok((Manifest { digest, complete, ..self.manifest.clone() }, runs))
     }
 
+    /// The results of a study of one run that was made elsewhere: an episode of a learning environment.
+    #[must_use]
+    pub fn with_run(&self, mut run: Run) -> (Manifest, Vec<(Key, Run)>) {
+        run.parameters = self.scenario.cells[0].parameters.iter().cloned().collect();
+        let runs = vec![((0, run.seed), run)];
+        let digest = Some(store::digest(runs.iter().map(|(_, run)| run)));
+        let title = format!("{} (an episode of a learning environment)", self.manifest.title);
+        (Manifest { digest, title, complete: true, ..self.manifest.clone() }, runs)
+    }
+
     /// Creates or resumes the results folder `dir`.
     ///
     /// # Errors

@@ -96,7 +96,10 @@ const CRATES: &[CrateRule] = &[
             "wire",
         ],
     ),
-    impure("learning", &["control", "link", "params", "parse", "policy", "scenario", "schedule", "sim", "units"]),
+    impure(
+        "learning",
+        &["control", "link", "params", "parse", "policy", "record", "scenario", "schedule", "sim", "units"],
+    ),
     impure("store", &["filesystem", "record"]),
     impure("report", &["control", "parse", "record", "scenario", "strings", "units"]),
     impure(
