@@ -17,7 +17,7 @@ from .errors import (
     ScenarioError,
 )
 from .results import Estimate, Results, colours, open
-from .scenario import Scenario
+from .scenario import Scenario, scenarios
 from .tables import Table
 from .trace import Trace, read_capture
 
@@ -46,4 +46,5 @@ __all__ = [
     "read_capture",
     "register_controller",
     "register_scheduler",
+    "scenarios",
 ]

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral, Real
 
 __all__ = ["document", "key", "override", "value"]
 
@@ -27,12 +28,14 @@ def value(item: object) -> str:
     """A value in one line."""
     if isinstance(item, bool):
         return "true" if item else "false"
-    if isinstance(item, int):
+    if isinstance(item, Integral):
         return str(int(item))
-    if isinstance(item, float):
+    if isinstance(item, Real):
         if not math.isfinite(item):
             raise ValueError(f"{item} is not a number of a scenario")
         return repr(float(item))
+    if hasattr(item, "tolist"):  # NumPy's
+        return value(item.tolist())
     if isinstance(item, str):
         return json.dumps(item, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(item, Mapping):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,12 +12,12 @@ from typing import Any, Literal
 
 from . import _executor, _native, _toml, algorithm
 from ._progress import Progress
-from .errors import RunInterrupted
+from .errors import RunInterrupted, ScenarioError
 from .results import Results
 from .trace import Trace
 from .trace import trace as _trace
 
-__all__ = ["Scenario"]
+__all__ = ["Scenario", "scenarios"]
 
 
 class Scenario:
@@ -35,12 +37,13 @@ class Scenario:
     ) -> Scenario:
         """Read a scenario, with `set` and `quick` as `ropewalk run --set ... --quick`.
 
-        `path` is a file, or a name of `ropewalk list scenarios` that the package carries.
+        `path` is a file, or a name of `ropewalk.scenarios()`.
 
         Raises `ScenarioError` with file, line, key and help.
         """
         path = Path(path)
-        return cls(str(path), _native.read_scenario(path), str(path.parent), set, quick)
+        text = None if path.exists() else _built_in(path)
+        return cls(str(path), text or _native.read_scenario(path), str(path.parent), set, quick)
 
     @classmethod
     def parse(
@@ -61,7 +64,8 @@ class Scenario:
     def set(self, key: str, value: Any) -> None:
         """Set a dotted key, as `--set KEY=VALUE` does; a string is read as there, anything else as a TOML value.
 
-        Raises `ScenarioError`, and leaves the scenario as it was.
+        The last value of a key counts: a cell of a notebook that is run again changes nothing. Raises `ScenarioError`,
+        and leaves the scenario as it was.
         """
         sets = [*self._sets, f"{key}={_toml.override(value)}"]
         self._resolved, self._sets = self._read(sets), sets
@@ -82,6 +86,7 @@ class Scenario:
 
         `seeds` replace the scenario's, as `set("seeds", ...)` would. With the folder `out`, each run is stored there as
         soon as it is done, and runs that it already holds are not repeated; it is the folder of `ropewalk run --out`.
+        Other seeds than it holds are added to it.
         Other Python threads keep running. Ctrl-C raises `RunInterrupted` (a `KeyboardInterrupt`), whose `results`
         are the finished runs. Raises `ScenarioError`, `RunError`, `ResultsError`.
 
@@ -93,10 +98,13 @@ class Scenario:
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"jobs is {jobs}: at least 1")
+        scenario = self._with_seeds(seeds)
+        if out is not None:
+            scenario = scenario._with_seeds(_native.with_stored_seeds(scenario._resolved, Path(out)))
         if executor is not None:
             with Progress(progress) as callback:
                 return _executor.run(
-                    self._with_seeds(seeds),
+                    scenario,
                     executor,
                     shards=shards,
                     jobs=jobs,
@@ -107,7 +115,7 @@ class Scenario:
                 )
         with Progress(progress) as callback:
             native, raised = _native.run(
-                self._with_seeds(seeds)._resolved, jobs, None if out is None else Path(out), callback, list(sys.argv)
+                scenario._resolved, jobs, None if out is None else Path(out), callback, list(sys.argv)
             )
         results = Results(native)
         if isinstance(raised, KeyboardInterrupt):
@@ -158,7 +166,7 @@ class Scenario:
     def _with_seeds(self, seeds: Iterable[int] | None) -> Scenario:
         if seeds is None:
             return self
-        sets = [*self._sets, f"seeds={_toml.value([int(seed) for seed in seeds])}"]
+        sets = [*self._sets, f"seeds={_toml.value([operator.index(seed) for seed in seeds])}"]
         return _restore(self._origin, self._text, self._base, sets, self._quick, [])
 
     def _read(self, sets: list[str]) -> _native.Scenario:
@@ -186,7 +194,10 @@ class Scenario:
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits that change if the text, the set keys, or a file that it names changes."""
+        """16 hexadecimal digits of the study: they change if the text, a set key, or a file that it names changes.
+
+        Sets of seeds, and the order of sets where it does not matter, change nothing.
+        """
         return self._resolved.hash
 
     def to_toml(self) -> str:
@@ -220,6 +231,28 @@ class Scenario:
         # Classes are sent along: a worker process that imports their module, or gets them by value, registers them.
         classes = algorithm.named_in([self._text, *self._sets])
         return _restore, (self._origin, self._text, self._base, self._sets, self._quick, classes)
+
+
+def scenarios() -> list[str]:
+    """The names of the scenarios that the package carries; `Scenario.load` takes them."""
+    return sorted(name for name, _, _ in _native.built_in())
+
+
+def _built_in(path: Path) -> str | None:
+    """The text of the scenario that the package carries under a name, or as a file of its repository.
+
+    Raises `ScenarioError` with the nearest name for a name that there is not. None for the path of a file.
+    """
+    wanted = path.as_posix().removesuffix(".toml").removeprefix("scenarios/")
+    for name, file, text in _native.built_in():
+        if wanted in (name, file.removesuffix(".toml")):
+            return text
+    if path.suffix and path.parts[:-1] and path.parts[0] != "scenarios":
+        return None
+    nearest = difflib.get_close_matches(wanted.rsplit("/")[-1].replace("_", "-"), scenarios(), 1)
+    message = f"there is no file {str(path)!r}, and no scenario of this name"
+    help = f"did you mean {nearest[0]!r}?" if nearest else "ropewalk.scenarios() lists the names"
+    raise ScenarioError(f"error: {message}\n  help: {help}", str(path), 0, "", message, help)
 
 
 def _restore(origin: str, text: str, base: str, sets: list[str], quick: bool, classes: list[Any]) -> Scenario:

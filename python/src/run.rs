@@ -75,6 +75,14 @@ fn run(
     Ok((Results::new(py, manifest, runs, baseline)?, raised))
 }
 
+/// The seeds of a scenario with those of the runs that the folder `out` holds of the same study; None if these are not more.
+#[pyfunction]
+fn with_stored_seeds(py: Python<'_>, scenario: &Scenario, out: PathBuf) -> PyResult<Option<Vec<u64>>> {
+    let seeds = py.detach(|| Ok(Study::new(&scenario.0, &Simulator, false, Vec::new())?.with_stored_seeds(&out)));
+    seeds.map_err(|error| error::runner(py, &error))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(with_stored_seeds, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)
 }

@@ -65,13 +65,15 @@ impl Scenario {
     }
 }
 
-/// The text of the scenario file at `path`, or of the built-in scenario of this name.
+/// The name, the path below `scenarios` and the text of each built-in scenario.
+#[pyfunction]
+fn built_in() -> Vec<(&'static str, &'static str, &'static str)> {
+    ::scenario::built_in().map(|it| (it.name(), it.path, it.text)).collect()
+}
+
+/// The text of the scenario file at `path`.
 #[pyfunction]
 fn read_scenario(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let mut built_in = ::scenario::built_in().filter(|_| !path.exists());
-    if let Some(built_in) = built_in.find(|built_in| path.as_os_str() == built_in.name()) {
-        return Ok(built_in.text.to_owned());
-    }
     ::scenario::read_text(&path).map_err(|error| error::scenario(py, &error))
 }
 
@@ -82,6 +84,7 @@ fn schema() -> String {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(built_in, module)?)?;
     module.add_function(wrap_pyfunction!(read_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_class::<Scenario>()

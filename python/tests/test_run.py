@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -55,6 +56,27 @@ def test_seeds_replace_those_of_the_scenario(scenario: Scenario, results: Result
     digests = zip(results.runs.to_dict()["seed"], results.runs.to_dict()["digest"], strict=True)
     assert one.runs.to_dict()["digest"] == [digest for seed, digest in digests if seed == 2]
     assert scenario.seeds == [1, 2, 3], "the scenario is as it was"
+
+
+def test_seeds_are_added_to_a_stored_study(tmp_path: Path) -> None:
+    whole = Scenario.parse(TEXT).run(seeds=range(1, 6), progress=False)
+    scenario = Scenario.parse(TEXT)
+    assert len(scenario.run(out=tmp_path, seeds=[1, 2], progress=False)) == 8
+    added = scenario.run(out=tmp_path, seeds=[4, 3, 5], progress=False)
+    assert (len(added), added.digest) == (20, whole.digest)
+    again = scenario.run(out=tmp_path, seeds=[1], progress=False)
+    assert (len(again), again.digest) == (20, whole.digest), "none of its runs is lost"
+    assert Scenario.parse(again.manifest["effective_text"]).run(progress=False).digest == whole.digest
+    with pytest.raises(TypeError, match="float"):
+        scenario.run(seeds=[1.7])  # type: ignore[list-item]
+
+
+def test_another_study_is_refused_with_what_differs(tmp_path: Path) -> None:
+    Scenario.parse(TEXT).run(out=tmp_path, seeds=[1], progress=False)
+    other = Scenario.parse(TEXT, set={"path.link.loss": "1%"})
+    difference = re.escape('first line that differs: `loss = "0.1%"` there, `loss = "1%"` now')
+    with pytest.raises(ropewalk.ResultsError, match=difference):
+        other.run(out=tmp_path, seeds=[1], progress=False)
 
 
 def test_saved_results_are_a_folder_of_the_command(command: Path, results: Results, tmp_path: Path) -> None:

@@ -36,6 +36,49 @@ def test_setting_changes_the_hash_and_a_wrong_value_changes_nothing() -> None:
     assert scenario.hash == Scenario.load(ONE_LINK, set={"path.link.rate": "1mbit"}).hash
 
 
+def test_a_study_is_its_content_and_not_the_history_of_its_sets() -> None:
+    scenario = Scenario.load(ONE_LINK)
+    scenario.set("duration", "2s")
+    scenario.set("flow.tcp.congestion", "bbr")
+    once = scenario.hash
+    scenario.set("duration", "3s")
+    scenario.set("duration", "2s")  # the cell of a notebook, again
+    assert scenario.hash == once
+    other = Scenario.load(ONE_LINK, set={"flow.tcp.congestion": "bbr", "duration": "2s", "seeds": [4]})
+    assert other.hash == once
+    sweep = '[sweep]\n"path.link.rate" = [{ label = "slow", value = "1mbit" }, "9mbit"]\n'
+    swept = Scenario.parse(ONE_LINK.read_text() + sweep)
+    swept.set("path.link.rate", "9mbit")
+    swept.set("path.link.rate", "slow")  # of the file's entries, not of the one that was left
+    assert swept.cells == [{"path.link.rate": "slow"}]
+
+
+def test_a_changed_scenario_has_a_file() -> None:
+    assert Scenario.load(ONE_LINK).to_toml() == ONE_LINK.read_text()
+    scenario = Scenario.load(ONE_LINK, set={"path.link.rate": "1mbit"})
+    scenario.set("duration", "2s")
+    again = Scenario.parse(scenario.to_toml())
+    assert 'rate = "1mbit"' in scenario.to_toml()
+    assert again.run(progress=False).digest == scenario.run(progress=False).digest
+    quick = Scenario.load("wifi-lte", quick=True)  # it has no short form
+    assert quick.to_toml() == Scenario.load("wifi-lte").to_toml()
+
+
+def test_scenarios_are_listed_and_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert {"one-link", "wifi-lte", "al-imareen-2024"} <= set(ropewalk.scenarios())
+    text = ONE_LINK.read_text()
+    for name in ("one-link", "one-link.toml", "scenarios/one-link.toml"):
+        assert Scenario.load(name).to_toml() == text
+    assert Scenario.load("papers/al-imareen-2024").name == "al-imareen-2024"
+    for name in ("onelink", "one_link", "scenarios/one-lnk.toml"):
+        with pytest.raises(ScenarioError, match="did you mean 'one-link'") as caught:
+            Scenario.load(name)
+        assert caught.value.help == "did you mean 'one-link'?"
+    with pytest.raises(ScenarioError, match=r"ropewalk.scenarios\(\) lists"):
+        Scenario.load("xyz")
+
+
 def test_an_error_names_file_line_key_and_what_would_be_right(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(ONE_LINK.read_text().replace("delay =", "dealy ="))
@@ -79,3 +122,11 @@ def test_values_that_no_scenario_has_are_refused() -> None:
         scenario.set("duration", object())
     with pytest.raises(ValueError, match="nan is not a number"):
         scenario.set("duration", float("nan"))
+
+
+def test_numbers_and_arrays_of_numpy_are_values() -> None:
+    np = pytest.importorskip("numpy")
+    scenario = Scenario.load(ONE_LINK)
+    scenario.set("sweep", {"flow.tcp.count": np.arange(1, 3), "path.link.mtu": [f"{np.int64(1400)}b"]})
+    scenario.set("seeds", np.array([3, 4]))
+    assert (len(scenario.cells), scenario.seeds) == (2, [3, 4])

@@ -37,11 +37,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Runs every cell with every seed: in memory with `--no-store`, otherwise except the runs that the results folder
 /// already holds.
 pub(super) fn finish(arguments: &Arguments) -> Result<Finished, Failure> {
-    let scenario = load(arguments)?;
+    let mut scenario = load(arguments, None)?;
     if arguments.quick && !scenario.is_short && !arguments.quiet {
         output::warn("the scenario has no short form ([quick]): it runs in full");
     }
     let driver = driver::find(arguments)?;
+    if !arguments.no_store && arguments.shard.is_none() {
+        let study = Study::new(&scenario, driver.as_ref(), arguments.partial, Vec::new())?;
+        let more =
+            folders(arguments, &study).take_while(|dir| dir.exists()).find_map(|dir| study.with_stored_seeds(&dir));
+        if let Some(seeds) = more {
+            scenario = load(arguments, Some(&seeds))?;
+        }
+    }
     let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments, scenario.is_short))?;
     let study = match arguments.shard {
         Some(shard) if !arguments.no_store => study.shard(shard),
@@ -113,9 +121,10 @@ fn time_taken(runs: usize, time: Duration) -> String {
     format!("{runs} {plural} in {seconds:.2} s, {:.1} per second", runs as f64 / seconds.max(1e-3))
 }
 
-/// `--seed` is a `--set` of the seeds, so that the scenario's hash and with it the results folder know of it.
-fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
+/// The scenario of the arguments, with other seeds if there are any. `--seed` is a `--set` of the seeds.
+fn load(arguments: &Arguments, seeds: Option<&[u64]>) -> Result<Scenario, Failure> {
     let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
+    let seed = seeds.map(|seeds| format!("seeds={seeds:?}")).or(seed);
     let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
     let overrides = Overrides { sets, quick: arguments.quick };
     if arguments.own_files && arguments.file.exists() {
@@ -161,18 +170,26 @@ fn command(arguments: &Arguments, is_short: bool) -> Vec<String> {
 /// `results/NAME-shard-I-of-N`), or `results/NAME-2` and so on if that holds another study: an edited scenario neither
 /// overwrites existing results nor needs an option.
 fn open<'a>(arguments: &Arguments, study: &'a Study<'_>) -> Result<Folder<'a>, Failure> {
-    if let Some(dir) = &arguments.out {
-        return Ok(study.open(dir)?);
-    }
+    let mut opened = folders(arguments, study).map(|dir| study.open(&dir));
+    let is_free = |folder: &Result<_, _>| !matches!(folder, Err(store::Error::Occupied { .. }));
+    let folder = match arguments.out {
+        Some(_) => opened.next(),
+        None => opened.find(is_free),
+    };
+    Ok(folder.expect("there is always another name")?)
+}
+
+/// The results folders that may hold the study: that of `--out`, or those of its name, with a number for others.
+fn folders(arguments: &Arguments, study: &Study<'_>) -> impl Iterator<Item = PathBuf> + use<> {
     let shard = arguments.shard.map(|Shard { index, count }| format!("-shard-{index}-of-{count}")).unwrap_or_default();
-    let mut suffix_number = 1;
     let driver = if arguments.on == DriverChoice::Sim { "" } else { KERNEL_SUFFIX };
-    loop {
-        let suffix = if suffix_number == 1 { String::new() } else { format!("-{suffix_number}") };
-        let dir = Path::new("results").join(format!("{}{driver}{shard}{suffix}", study.manifest.scenario));
-        match study.open(&dir) {
-            Err(store::Error::Occupied { .. }) => suffix_number += 1,
-            other => return Ok(other?),
-        }
-    }
+    let name = format!("{}{driver}{shard}", study.manifest.scenario);
+    let out = arguments.out.clone();
+    let numbered = move |number: u32| match (&out, number) {
+        (Some(out), 1) => Some(out.clone()),
+        (Some(_), _) => None,
+        (None, 1) => Some(Path::new("results").join(&name)),
+        (None, _) => Some(Path::new("results").join(format!("{name}-{number}"))),
+    };
+    (1..).map_while(numbered)
 }

@@ -60,6 +60,17 @@ impl<'a> Study<'a> {
         Ok(Self { scenario, driver, plan, manifest, baseline })
     }
 
+    /// The seeds of the study with those of the runs in the folder `dir`, ascending, if that has others.
+    ///
+    /// A caller reads the scenario again with them: seeds are added to a study, and none of its runs is lost.
+    #[must_use]
+    pub fn with_stored_seeds(&self, dir: &Path) -> Option<Vec<u64>> {
+        let own = &self.scenario.seeds;
+        let stored = Results::seeds_of(dir, &self.manifest)?;
+        let has_others = stored.iter().any(|seed| !own.contains(seed));
+        has_others.then(|| BTreeSet::from_iter(stored.iter().chain(own).copied()).into_iter().collect())
+    }
+
     /// One part of the study: its runs, and the manifest of their folder.
     #[must_use]
     pub fn shard(self, shard: Shard) -> Self {

@@ -17,6 +17,7 @@ mod renamed;
 mod resolve;
 mod scenario;
 mod schema;
+mod sets;
 mod several;
 mod source;
 mod sweep;

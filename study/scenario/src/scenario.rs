@@ -6,6 +6,7 @@ use crate::keys;
 use crate::model::Experiment;
 use crate::renamed::explained;
 use crate::resolve;
+use crate::sets;
 use crate::several;
 use crate::source::Source;
 use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective, has_short_form};
@@ -40,7 +41,8 @@ pub struct Scenario {
     pub effective_text: Option<String>,
     /// Whether it is the short form, `[quick]`.
     pub is_short: bool,
-    /// 16 hexadecimal digits that change if the file, the sets or the files that it names change.
+    /// 16 hexadecimal digits that change if the file, the sets or the files that it names change; the order of sets where it
+    /// does not matter, and sets of seeds, change nothing.
     pub hash: String,
     positions: Source,
 }
@@ -57,7 +59,7 @@ pub struct Cell {
 /// The command line's changes to a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// "KEY=VALUE" each, put into the scenario in this order.
+    /// "KEY=VALUE" each, put into the scenario in this order; the last of a key counts.
     pub sets: Vec<String>,
     /// Whether the short form is read: `[quick]` is laid over the file, if it has one.
     pub quick: bool,
@@ -116,7 +118,7 @@ pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Re
 
 pub(crate) fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Error> {
     let is_short = overrides.quick && has_short_form(text);
-    let overrides = &Overrides { quick: is_short, sets: overrides.sets.clone() };
+    let overrides = &Overrides { quick: is_short, sets: sets::last(&overrides.sets) };
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
     let mut scenario = read(&source, base, overrides).map_err(|first| {
         let others = all_errors(&source, base).unwrap_or_default().into_iter();
@@ -266,10 +268,11 @@ impl Scenario {
     }
 }
 
-/// The scenario's hash, in hexadecimal digits.
+/// The scenario's hash, in hexadecimal digits. Sets of seeds are not in it: more seeds are more of the same study.
 fn hash(text: &str, overrides: &Overrides, files: &Files) -> String {
     let quick = overrides.quick.then_some(1);
-    let sets = overrides.sets.iter().flat_map(|set| [0].into_iter().chain(set.bytes())).chain(quick);
+    let sets = sets::in_normal_order(&overrides.sets);
+    let sets = sets.into_iter().flat_map(|set| [0].into_iter().chain(set.bytes())).chain(quick);
     let bytes = text.bytes().chain(sets).chain(files.contents());
     format!("{:016x}", strings::fnv1a(bytes))
 }

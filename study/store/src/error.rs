@@ -47,6 +47,8 @@ pub enum Error {
         path: PathBuf,
         /// The contents of the folder.
         holds: String,
+        /// What is different from the study that was to be put there; empty if it holds no study.
+        difference: String,
     },
     /// The folder is not complete.
     Incomplete {
@@ -100,7 +102,7 @@ impl fmt::Display for Error {
             Self::DamagedParts { folder, parts } => damaged_parts(f, folder, parts),
             Self::Locked { path } => write!(
                 f,
-                "another process is filling {}\nwait until it is done, or choose another folder with --out",
+                "another process is filling {}\nwait until it is done, or choose another folder",
                 path.display()
             ),
             Self::Damaged { path, reason } => write!(f, "{} is damaged: {reason}", path.display()),
@@ -112,8 +114,8 @@ impl fmt::Display for Error {
                  FILE, compression='snappy')",
                 path.display()
             ),
-            Self::Occupied { path, holds } => {
-                write!(f, "{} holds {holds}\nchoose another folder with --out, or remove this one", path.display())
+            Self::Occupied { path, holds, difference } => {
+                write!(f, "{} holds {holds}\n{difference}choose another folder, or remove this one", path.display())
             }
             Self::Incomplete { path } => {
                 write!(f, "the results in {} are not complete: run the scenario again to go on", path.display())

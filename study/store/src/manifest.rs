@@ -83,7 +83,8 @@ impl Manifest {
 
     /// Whether `other` is of the same scenario, program, driver and shard, so that its runs belong to the same folder.
     pub(crate) fn same_study(&self, other: &Self) -> bool {
-        self.difference(other).is_none() && self.shard() == other.shard()
+        let same_seeds = || self.seeds == other.seeds;
+        self.difference(other).is_none() && self.shard() == other.shard() && (self.shard.is_none() || same_seeds())
     }
 
     /// The first thing that makes `other` another study, as it is here and there.
@@ -99,6 +100,27 @@ impl Manifest {
             ]
         };
         study(self).into_iter().zip(study(other)).find(|(here, there)| here != there).map(<[String; 2]>::from)
+    }
+
+    /// What makes `other` another study, in lines for an error's message.
+    pub(crate) fn differences(&self, other: &Self) -> String {
+        let difference = match self.difference(other) {
+            Some([here, there]) => format!("there: {here}\nnow: {there}\n"),
+            None if self.shard() == other.shard() => "the shard has other seeds\n".to_owned(),
+            None => return String::new(), // the shard, which the contents name
+        };
+        let text = |manifest: &Self| manifest.effective_text.clone().unwrap_or(manifest.scenario_text.clone());
+        let [here, there] = [text(self), text(other)];
+        let lines = here.lines().map(Some).chain(std::iter::repeat(None));
+        let lines = lines.zip(there.lines().map(Some).chain(std::iter::repeat(None)));
+        let mut lines = lines.take(here.lines().count().max(there.lines().count()));
+        match lines.find(|(here, there)| here != there && self.scenario_hash != other.scenario_hash) {
+            Some((here, there)) => {
+                let shown = |line: Option<&str>| line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"));
+                format!("{difference}first line that differs: {} there, {} now\n", shown(here), shown(there))
+            }
+            None => difference,
+        }
     }
 
     /// The code that is not the program's own.

@@ -4,6 +4,7 @@
 use crate::{Error, Key, files, rows, series};
 use record::{Digest, Run, Series};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A run beside its series. Series may hold numbers that JSON does not know; those are written as words.
@@ -66,6 +67,13 @@ pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Erro
 
 fn file_name((cell, seed): Key) -> String {
     format!("{cell:05}-{seed}.json")
+}
+
+/// The seeds of the stored runs, ascending.
+pub(crate) fn seeds(dir: &Path) -> Vec<u64> {
+    let seed = |name: &String| name.strip_suffix(".json")?.split_once('-')?.1.parse().ok();
+    let seeds: BTreeSet<u64> = files::names(&folder(dir)).iter().flatten().filter_map(seed).collect();
+    seeds.into_iter().collect()
 }
 
 fn digest(text: &str) -> String {

@@ -33,7 +33,7 @@ pub struct Results {
 
 impl Results {
     /// Creates a folder, or resumes one of the same scenario, program version and commit, and returns its finished runs
-    /// by cell and seed. Seeds that the folder already holds stay in its manifest.
+    /// by cell and seed. The seeds of these runs stay in its manifest.
     ///
     /// # Errors
     /// The folder holds something else, a file in it is damaged, another process fills it, or it cannot be written.
@@ -58,6 +58,16 @@ impl Results {
     #[must_use]
     pub fn stored(dir: &Path) -> usize {
         files::names(&parts::folder(dir)).map_or(0, |names| names.len())
+    }
+
+    /// The seeds of the runs in the folder `dir`, ascending, if it holds runs of the whole study of `manifest`.
+    #[must_use]
+    pub fn seeds_of(dir: &Path, manifest: &Manifest) -> Option<Vec<u64>> {
+        let stored = Manifest::find(dir).ok()??;
+        if stored.shard.is_some() || !stored.same_study(manifest) {
+            return None;
+        }
+        Some(if stored.complete { stored.seeds } else { parts::seeds(dir) })
     }
 
     /// Stores a finished run. May be called from several threads.
@@ -189,7 +199,8 @@ impl Results {
 fn refuse_other_study(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
     match Manifest::find(dir)? {
         Some(previous) if !previous.same_study(manifest) => {
-            Err(Error::Occupied { path: dir.to_owned(), holds: previous.describe() })
+            let (holds, difference) = (previous.describe(), previous.differences(manifest));
+            Err(Error::Occupied { path: dir.to_owned(), holds, difference })
         }
         _ => Ok(()),
     }
@@ -239,6 +250,7 @@ fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
         return Err(Error::Occupied {
             path: dir.to_owned(),
             holds: "files that are not Ropewalk's results".to_owned(),
+            difference: String::new(),
         });
     }
     files::remove_temporary(dir)?;
@@ -256,16 +268,18 @@ fn mark_incomplete(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
 fn resume(dir: &Path, previous: &Manifest, requested: &mut Manifest) -> Result<Vec<(Key, Run)>, Error> {
     let requested_keys: Vec<Key> =
         (0..requested.cells).flat_map(|cell| requested.seeds.iter().map(move |seed| (cell, *seed))).collect();
-    requested.seeds = BTreeSet::from_iter(previous.seeds.iter().chain(&requested.seeds).copied()).into_iter().collect();
     files::remove_temporary(dir)?;
     if !previous.complete {
         create_parts(dir)?;
         files::remove_temporary(&parts::folder(dir))?;
+        let runs = parts::read(dir)?;
+        add_seeds(requested, &runs);
         mark_incomplete(dir, requested)?;
-        return parts::read(dir);
+        return Ok(runs);
     }
     remove_parts(dir)?;
     let runs = tables::read(dir)?;
+    add_seeds(requested, &runs);
     let finished: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     // A shard's seeds are not all with each of its cells; its scenario's hash says that its runs are the same.
     if previous.shard.is_none() && !requested_keys.iter().all(|key| finished.contains(key)) {
@@ -275,6 +289,12 @@ fn resume(dir: &Path, previous: &Manifest, requested: &mut Manifest) -> Result<V
         mark_incomplete(dir, requested)?;
     }
     Ok(runs)
+}
+
+/// Adds the seeds of runs to those of a manifest.
+fn add_seeds(manifest: &mut Manifest, runs: &[(Key, Run)]) {
+    let stored = runs.iter().map(|((_, seed), _)| *seed);
+    manifest.seeds = BTreeSet::from_iter(stored.chain(manifest.seeds.iter().copied())).into_iter().collect();
 }
 
 fn create_parts(dir: &Path) -> Result<(), Error> {

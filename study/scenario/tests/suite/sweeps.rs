@@ -199,7 +199,12 @@ fn the_hash_tells_texts_and_sets_apart() {
     assert_eq!(hash(&[]), hash(&[]));
     assert_eq!(hash(&[]).len(), 16);
     assert_ne!(hash(&[]), hash(&["duration=10s"]));
-    assert_ne!(hash(&["duration=10s", "seeds=[7]"]), hash(&["seeds=[7]", "duration=10s"]));
+    let [rate, duration] = ["path.wire.rate=1mbit", "duration=10s"];
+    assert_eq!(hash(&[duration, rate]), hash(&[rate, duration]), "neither changes the other");
+    assert_eq!(hash(&[duration, "duration=9s", rate, duration]), hash(&[duration, rate]), "the last value counts");
+    assert_ne!(hash(&[rate, "path.*.rate=2mbit"]), hash(&["path.*.rate=2mbit", rate]));
+    assert_eq!(hash(&["seeds=[7, 8]"]), hash(&["repetitions=3"]), "of the same study");
+    assert_eq!(hash(&["seeds=[7, 8]"]), hash(&[]));
 }
 
 #[test]

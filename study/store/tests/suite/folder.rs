@@ -106,7 +106,12 @@ fn another_study_is_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), "one", 1, &[1]);
     let error = Results::create_or_resume(dir.path(), manifest("two", 1, &[1])).unwrap_err().to_string();
-    for part in ["scenario \"sample\" (one,", "--out", dir.path().to_str().unwrap()] {
+    for part in [
+        "scenario \"sample\" (one,",
+        "now: scenario \"sample\" (two)",
+        "choose another folder",
+        dir.path().to_str().unwrap(),
+    ] {
         assert!(error.contains(part), "{error}");
     }
     let mut other_program = manifest("one", 1, &[1]);
