@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from . import _code, _native
 from ._native import (
@@ -139,7 +139,7 @@ class _Controlling(_Registered):
     """Rules of `check_controller` that it breaks, each with the reason: `raises-unfilled-cwnd`,
     `keeps-cwnd-on-undo`, `sets-cwnd-on-recovered`, `reduces-on-loss-after-mark`."""
 
-    def __init__(self, parameters: Mapping[str, float | str]) -> None:
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
         """`parameters` has a value for each declared parameter."""
 
 
@@ -189,7 +189,7 @@ class Scheduler(_Registered):
     fill: ClassVar[Literal["cwnd", "send-buffer"]] = "cwnd"
     """The place where packets wait: the connection, until a window has room, or the path."""
 
-    def __init__(self, parameters: Mapping[str, float | str], weights: Sequence[int], first: int) -> None:
+    def __init__(self, parameters: Mapping[str, Any], weights: Sequence[int], first: int) -> None:
         """`weights` of the paths, if there are any; `first` is the position in its cycle at which it starts."""
 
     @abstractmethod

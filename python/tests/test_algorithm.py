@@ -3,6 +3,7 @@ wrong."""
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import pickle
@@ -16,12 +17,14 @@ from typing import Any
 import algorithms
 import pytest
 
+import ropewalk
 from ropewalk import (
     Results,
     ResultsError,
     RunError,
     Scenario,
     ScenarioError,
+    algorithm,
     check_controller,
     check_scheduler,
     register_controller,
@@ -378,3 +381,15 @@ def test_a_worker_process_that_imports_the_module_has_the_class() -> None:
     command = [sys.executable, "-c", program]
     answer = subprocess.run(command, input=pickled, capture_output=True, check=True, env=environment)
     assert answer.stdout.decode().strip() == run("reno").digest
+
+
+def test_help_describes_events_as_the_types_do() -> None:
+    stub = ast.parse((Path(ropewalk.__file__).parent / "_native.pyi").read_text())
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    for event in (algorithm.PathUp, algorithm.PathDown, algorithm.Ack, algorithm.RateSample):
+        described = classes[event.__name__]
+        assert event.__doc__ == ast.get_docstring(described)
+        for node in described.body:
+            if isinstance(node, ast.FunctionDef):
+                expected = " ".join((ast.get_docstring(node) or "").split())
+                assert getattr(event, node.name).__doc__ == expected, node.name

@@ -40,6 +40,12 @@ class WorldVecEnv(VecEnv):  # type: ignore[misc]  # untyped where SB3 is not ins
         self._returns, self._lengths = np.zeros(worlds.num_envs), np.zeros(worlds.num_envs, dtype=int)
         super().__init__(worlds.num_envs, worlds.single_observation_space, worlds.single_action_space)
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What a policy trained here observes and decides: the arguments of `export_onnx` and `metadata`."""
+        worlds: Any = self.worlds.unwrapped
+        return dict(worlds.meaning)
+
     def reset(self) -> Array:
         """Resets all worlds, with the seeds of `seed` and the first world's options if there are any."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds

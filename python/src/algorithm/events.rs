@@ -6,11 +6,11 @@ use units::Span;
 
 /// A class of values that do not change, with a `repr` that shows its fields.
 macro_rules! values {
-    ($($(#[$attribute:meta])* $name:ident { $($field:ident: $kind:ty,)* })*) => {$(
+    ($($(#[$attribute:meta])* $name:ident { $($(#[$described:meta])* $field:ident: $kind:ty,)* })*) => {$(
         $(#[$attribute])*
         #[pyclass(frozen, get_all, module = "ropewalk.algorithm")]
         #[derive(Clone, Debug)]
-        pub(crate) struct $name { $(pub(crate) $field: $kind,)* }
+        pub(crate) struct $name { $($(#[$described])* pub(crate) $field: $kind,)* }
 
         #[pymethods]
         impl $name {
@@ -36,80 +36,146 @@ pub(crate) fn shown(value: &dyn std::fmt::Debug) -> String {
 }
 
 values! {
+    /// The path can be used from now on.
     PathUp {
+        /// Payload of a full packet, bytes.
         mss: u32,
+        /// Initial window, packets.
         initial_window: u32,
+        /// RTT of the handshake, if there is one.
         rtt_ns: Option<u64>,
+        /// The host's timer tick.
         tick_ns: u64,
+        /// Maximum window, packets.
         cwnd_clamp: u32,
+        /// How a window is reduced to the threshold.
         reduction: Reduction,
+        /// Seed for `random.Random`, drawn from the run's random stream.
         seed: u64,
     }
+    /// The path was removed.
     PathDown {}
+    /// An acknowledgement; after all other events that it causes. Counts are packets.
     Ack {
+        /// Newly delivered, cumulatively or selectively.
         acked: u32,
+        /// Removed from the head of the send queue or newly SACKed.
         pkts_acked: u32,
+        /// Newly marked lost.
         lost: u32,
+        /// Newly reported as CE-marked.
         marked: u32,
+        /// Sent since the last acknowledgement, or since the episode began if that is later.
         sent: u32,
+        /// In flight before this acknowledgement.
         prior_in_flight: u32,
+        /// In flight now.
         in_flight: u32,
+        /// Time until the pacer lets the next packet leave; zero if it may leave now.
         until_departure_ns: u64,
+        /// RTT of the newest packet that was acknowledged and never retransmitted.
         rtt_ns: Option<u64>,
+        /// Smoothed RTT (RFC 6298).
         srtt_ns: Option<u64>,
+        /// Minimum RTT in the connection's filter.
         min_rtt_ns: Option<u64>,
+        /// Delay from sender to receiver of the newest packet delivered.
         one_way_delay_ns: Option<u64>,
+        /// Delivery-rate sample, if this acknowledgement made a valid one.
         rate_sample: Option<RateSample>,
+        /// Send state of the newest packet delivered.
         newest_delivered: Option<SendState>,
+        /// Send state of the newest packet marked lost.
         newest_lost: Option<SendState>,
+        /// Packets ever delivered on this path, including these.
         delivered: u64,
+        /// Cumulative acknowledgement number, packets.
         snd_una: u64,
+        /// Number of the next new packet.
         snd_nxt: u64,
+        /// Whether `snd_una` moved.
         una_advanced: bool,
+        /// Whether header prediction took it: it advances, with the same window, without SACK blocks and echoes.
         is_predicted: bool,
+        /// Whether the congestion window limited the last window of data.
         cwnd_limited: bool,
+        /// Whether this acknowledgement may raise the window.
         may_raise_cwnd: bool,
+        /// The state before this acknowledgement.
         prior_ca_state: CaState,
+        /// The state after this acknowledgement.
         ca_state: CaState,
     }
+    /// A delivery-rate sample.
     RateSample {
+        /// Packets delivered over `interval_ns`.
         delivered: u32,
+        /// The longer of the send and the acknowledgement interval.
         interval_ns: u64,
+        /// Packets delivered when the newest packet of this acknowledgement was sent.
         prior_delivered: u64,
+        /// Whether the path was application-limited.
         app_limited: bool,
+        /// Whether the interval probably includes the wait for a delayed acknowledgement.
         ack_delayed: bool,
     }
+    /// State of a path when a packet was last sent, and counts since then.
     SendState {
+        /// Packets in flight at that time, including this packet.
         tx_in_flight: u32,
+        /// Packets marked lost since then.
         lost: u32,
+        /// Packets reported as CE-marked since then.
         marked: u32,
+        /// Whether the path was application-limited at that time.
         app_limited: bool,
     }
+    /// The content of an acknowledgement, before the events that it may cause; only if it may cause one.
     AckProgress {
+        /// Packets newly delivered.
         acked: u32,
+        /// Packets removed from the head of the send queue or newly SACKed.
         pkts_acked: u32,
+        /// Packets newly reported as CE-marked.
         marked: u32,
+        /// Packets in flight, before any is found lost.
         in_flight: u32,
+        /// RTT of the newest packet that was acknowledged and never retransmitted.
         rtt_ns: Option<u64>,
+        /// Delay from sender to receiver of the newest packet delivered; None if the two share no clock.
         one_way_delay_ns: Option<u64>,
+        /// Cumulative acknowledgement number, packets.
         snd_una: u64,
+        /// Number of the next new packet.
         snd_nxt: u64,
+        /// Whether header prediction took it: it advances, with the same window, without SACK blocks and echoes.
         is_predicted: bool,
     }
+    /// Congestion: one event per episode.
     Congestion {
+        /// The sign of congestion.
         cause: Cause,
+        /// False for a timeout within an episode in which the window was already reduced.
         reduce_cwnd: bool,
+        /// Packets in flight without lost ones.
         in_flight: u32,
+        /// Whether a timer found it, not an acknowledgement.
         by_timer: bool,
     }
+    /// The latest reduction was spurious.
     SpuriousLoss {}
     Recovered { to_ssthresh: bool, }
+    /// A packet is sent and nothing is in flight.
     IdleRestart {
+        /// Time since the last packet was sent.
         idle_ns: u64,
+        /// The retransmission timeout at that moment.
         rto_ns: u64,
+        /// Whether the application had nothing to send.
         app_limited: bool,
     }
     ApplicationLimited { cwnd_used: u32, }
+    /// The path blocks the others of its connection: halve its window.
     Penalise {}
     MssChanged { mss: u32, }
 }
