@@ -2,3 +2,4 @@
 
 mod files;
 mod onnx;
+mod reference;
