@@ -73,8 +73,8 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "requests over MPTCP",
     "flows in the reverse direction",
     "hosts that are not Linux's own: other loss recovery, maximum windows, receive offload",
-    "fat trees of switches",
     "hosted stacks",
+    "fat trees of switches",
 ];
 
 /// The features that a kernel with these capabilities lacks, in words.

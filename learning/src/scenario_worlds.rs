@@ -172,6 +172,7 @@ fn refusal(flow: &Flow) -> Option<&'static str> {
         FlowKind::ConstantRate { .. } => {
             Some("sends UDP at a constant rate; a policy steers flows of TCP, MPTCP and multipath QUIC")
         }
+        FlowKind::Hosted(_) => Some("is a hosted stack's; a policy steers flows of TCP, MPTCP and multipath QUIC"),
         FlowKind::Tcp { application: Application::Requests(requests), .. } if requests.new_connections => Some(
             "opens a connection for each request, and a policy steers one; set its `requests.connection` to \"persistent\"",
         ),
@@ -179,7 +180,7 @@ fn refusal(flow: &Flow) -> Option<&'static str> {
     }
 }
 
-/// What the paths of a flow can carry, and its fair share among the TCP flows with which it shares links.
+/// What the paths of a flow can carry, and its fair share among the flows with which it shares links and that answer to congestion.
 fn share(experiment: &Experiment, flow: &Flow) -> Share {
     let mut bottlenecks: Vec<(usize, f64)> =
         paths(experiment, flow).filter_map(|path| bottleneck(experiment, path, flow.reverse)).collect();
@@ -189,7 +190,7 @@ fn share(experiment: &Experiment, flow: &Flow) -> Share {
     let links = |flow: &Flow| paths(experiment, flow).flat_map(|path| path.links.iter().copied()).collect::<Vec<_>>();
     let own = links(flow);
     let is_rival = |other: &&Flow| {
-        matches!(other.kind, FlowKind::Tcp { .. })
+        matches!(other.kind, FlowKind::Tcp { .. } | FlowKind::Hosted(_))
             && other.reverse == flow.reverse
             && links(other).iter().any(|link| own.contains(link))
     };

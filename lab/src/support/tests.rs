@@ -152,7 +152,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
 #[test]
 fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 10] = [
+    let examples: [(&str, &[&str]); 11] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("", &["path.wire.queue={ discipline = \"dualpi2\" }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=b"]),
@@ -163,6 +163,7 @@ fn every_simulator_only_feature_is_rejected() {
         (SECOND_PATH, &[MPTCP, "flow.tcp.requests={ size = \"20kB\" }"]),
         ("", &["flow.tcp.direction=reverse"]),
         ("", &["host.profile=ns-2"]),
+        ("[[flow]]\nname = \"h\"\nkind = \"hosted\"\nstack = \"noq\"\npath = \"wire\"\n", &[]),
     ];
     let (last, others) = SIMULATOR_ONLY.split_last().unwrap();
     assert_eq!(examples.len(), others.len());

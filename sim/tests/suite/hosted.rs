@@ -253,7 +253,7 @@ fn paths_take_turns_and_each_has_its_own_row() {
 fn a_stack_sees_marks_and_the_record_has_its_error() {
     let mut config = pipe(RATE, DELAY, 100);
     let discipline = QueueDiscipline::CoDel(link::CoDelConfig::default());
-    config.queue = QueueConfig { limit: QueueLimit::Packets(100), discipline, ecn: true, ..QueueConfig::default() };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(100), discipline, ecn: true };
     let mut experiment = hosted(config, 10, &[0]);
     experiment.flows.push(datagrams("crowd", Rate::from_mbit(12), 1500));
     let run = run(&experiment);

@@ -162,8 +162,8 @@ fn without_resequencing_every_algorithm_collapses() {
         let runs = (1..=3).map(|seed| ropewalk_sim::run(&experiment, seed).expect("registered").flows[0].goodput_mbps);
         let (row, goodput) = (&cell.parameters[1].1, mean(&runs.collect::<Vec<_>>()));
         println!("{row:<12} {goodput:>9.2}");
-        // The kernel: 8 to 25 Mbit/s, Westwood 62 (a known miss: some 85 here), BBR 68.
-        let max_goodput = if row == "westwood" { 91.7 } else { 70.0 };
+        // The kernel: 8 to 25 Mbit/s, Westwood 62 (a known miss: some 85 here), BBR 68, with the tolerance of all cells.
+        let max_goodput = if row == "westwood" { 91.7 } else { 68.0 * 1.2 };
         assert!(goodput < max_goodput, "{row}: {goodput}");
     }
 }

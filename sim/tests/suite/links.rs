@@ -99,8 +99,8 @@ fn a_chain_of_links_carries_the_same_with_an_event_for_each_hop_and_without() {
         let [run, sampled] = [run(&experiment), run_sampled(experiment, Span::from_millis(1))];
         assert_eq!((&run.digest, &run.flows, &run.paths), (&sampled.digest, &sampled.flows, &sampled.paths));
         let [events, events_with_hops] = [run.work.events, sampled.work.events - 10_000];
-        // Of three hops in each direction one needs no event; timers do.
-        assert!(events * 5 < events_with_hops * 4, "{events} of {events_with_hops} events");
+        // Of three hops in each direction one needs no event, so that a third fewer would be without timers.
+        assert!(events * 6 < events_with_hops * 5, "{events} of {events_with_hops} events");
     }
 }
 

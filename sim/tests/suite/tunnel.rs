@@ -87,10 +87,12 @@ fn a_daemon_that_wakes_late_delays_packets_and_loses_none() {
 }
 
 #[test]
-fn a_reader_that_wakes_late_delays_the_acknowledgement_of_a_pushed_segment() {
+fn a_reader_that_wakes_late_delays_acknowledgements() {
     let latency = WakeUp { least: Span::from_millis(5), mean: Span::from_millis(5) };
-    // Of three segments sent at once the second is acknowledged as it comes, and the third, with PSH, when it is read.
-    for (window, reader, expected) in [(3, Some(latency), 5.0), (2, Some(latency), 0.0), (2, None, 0.0)] {
+    // Two segments sent at once are acknowledged when the first has been read: an acknowledgement before would take back
+    // some of the window (Linux 6.1 `__tcp_ack_snd_check`).
+    let window = 2;
+    for (reader, expected) in [(Some(latency), 5.0), (None, 0.0)] {
         let mut flow = bulk("flow", "reno");
         host(&mut flow).window = Some(window);
         let mut experiment = striped([10, 10], vec![flow]);
@@ -98,7 +100,7 @@ fn a_reader_that_wakes_late_delays_the_acknowledgement_of_a_pushed_segment() {
         let rtt = &run(&experiment).flows[0].rtt_ms;
         let added = rtt.max - rtt.min;
         // A small packet, the end of the handshake, takes 0.07 ms.
-        assert!((added - expected).abs() < 0.1, "window {window}: {added} ms");
+        assert!((added - expected).abs() < 0.1, "{added} ms");
     }
 }
 

@@ -122,8 +122,13 @@ impl Encoder {
                 (self.ack(packet, &ack.tcp, Some(ack.data_ack), sizes), packet.bytes)
             }
             (TracedContent::Request(_), Some(sizes)) => (self.request(at, packet, sizes), sizes.tcp),
-            (TracedContent::Udp(_) | TracedContent::Datagram { .. }, sizes)
-            | (TracedContent::Quic(_) | TracedContent::QuicReply(_), sizes) => {
+            (
+                TracedContent::Udp(_)
+                | TracedContent::Datagram { .. }
+                | TracedContent::Quic(_)
+                | TracedContent::QuicReply(_),
+                sizes,
+            ) => {
                 return self.udp(packet, sizes.map_or(IPV4, |sizes| sizes.ip)).ok();
             }
             (TracedContent::Stray, _) => return self.udp(packet, IPV4).ok(),

@@ -49,7 +49,7 @@ queue = { discipline = "codel", ecn = true }
 name = "lte"
 rate = "10mbit"
 delay = "30ms"
-queue = { limit = "30p" }
+queue = { limit = "15p" }
 "#;
 
 const MPTCP: &str = "[[flow]]\nname = \"f\"\nkind = \"mptcp\"\nstop = \"3s\"\nhost = { ecn = true }\n";

@@ -70,7 +70,7 @@ fn counts_of_a_page_are_those_of_the_record() {
             ];
             assert_eq!(
                 counts,
-                [subflow.sent_packets, subflow.retransmitted_packets, subflow.dropped_packets],
+                [subflow.sent_packets, subflow.retransmitted_packets.unwrap(), subflow.dropped_packets],
                 "{flows}"
             );
             assert_eq!(strand["name"], *subflow.path);
