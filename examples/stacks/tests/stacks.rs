@@ -183,13 +183,44 @@ fn what_a_stack_does_not_have_is_refused_with_a_sentence() {
     assert_eq!(refusal(of("quinn", "cubic", TWO)), "flow flow: quinn has connections over at most 1 paths");
 }
 
+/// What the program prints.
+fn program(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_ropewalk-stacks")).args(arguments).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn a_large_window_over_a_long_path_ends_connections_and_one_or_two_threads_give_the_same() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/long-fat.toml");
+    let outputs = ["1", "2"].map(|jobs| program(&["run", scenario, "--no-store", "--jobs", jobs]));
+    let digests = outputs.each_ref().map(|output| output.lines().find(|line| line.starts_with("digest")));
+    assert!(digests[0].is_some() && digests[0] == digests[1], "{digests:?}");
+    let words: Vec<&str> = outputs[0].split_whitespace().collect();
+    assert!(words.join(" ").contains("too many gaps in stream buffer"), "{}", outputs[0]);
+}
+
+#[test]
+fn coupled_windows_leave_a_connection_over_one_path_its_share() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/coupled.toml");
+    let output = program(&["run", scenario, "--no-store", "--set", "duration=30s"]);
+    let ratio = |congestion: &str| {
+        let row = output.lines().find(|line| line.starts_with(congestion)).expect("a row for each");
+        let goodput: Vec<f64> =
+            row.split_whitespace().skip(1).map(|number| number.parse().expect("a number")).collect();
+        goodput[0] / goodput[1]
+    };
+    // The bounds of the scenario's claims, which 120 s decide.
+    for congestion in ["lia ", "olia ", "balia "] {
+        assert!(ratio(congestion) < 1.25, "{output}");
+    }
+    for congestion in ["own:newreno ", "reno "] {
+        assert!(ratio(congestion) > 1.5, "{output}");
+    }
+}
+
 #[test]
 fn its_program_lists_and_runs_them() {
-    let program = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_ropewalk-stacks")).args(arguments).output().expect("it starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    };
     let list = program(&["list", "stacks"]);
     assert!(list.contains("quinn") && list.contains("noq"), "{list}");
     let folder = tempfile::tempdir().expect("a folder");
