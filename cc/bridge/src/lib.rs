@@ -1,8 +1,8 @@
 //! Congestion control of Ropewalk for QUIC stacks: what a stack reports of its packets becomes the events of a path.
 //!
-//! A stack tells its congestion controller of packets that were sent, acknowledged, lost or marked, in bytes and in an
-//! order of its own. A controller of `ropewalk-control` gets acknowledgements: congestion first, and one sample
-//! last, with delivery rate, round trips and the limits of the sender. A [`Path`] makes the one of the other. It counts
+//! A stack reports packets that were sent, acknowledged, lost or marked to its congestion controller, in bytes and in the
+//! stack's order. A controller of `ropewalk-control` gets acknowledgements: congestion first, and one sample last, with
+//! delivery rate, round trips and the limits of the sender. A [`Path`] turns the first into the second. It counts
 //! full packets, as the windows of the algorithms do, and measures with [`sender::path::PathSender`], as every machine of
 //! Ropewalk does. The [`Path`]s of one [`Group`] belong to one connection and share a controller, which may couple them.
 //!

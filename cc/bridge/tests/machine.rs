@@ -1,5 +1,5 @@
-//! The bridge against `transport`'s machine of multipath QUIC: it is told of the machine's packets as a stack tells of its
-//! own, and its controller must get the same events at the same times, one by one.
+//! The bridge against `transport`'s machine of multipath QUIC: it gets reports of the machine's packets as from a stack,
+//! and its controller must get the same events at the same times, one by one.
 
 use control::{AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent, PathInfo, Properties};
 use ropewalk_bridge::{Algorithm, Path, StackLimits};
@@ -70,12 +70,12 @@ struct Network {
     loses_ack_of: Option<u64>,
     /// The time in which every packet is lost.
     outage: Option<(Span, Span)>,
-    /// Whether the bridge is told no packet numbers, and of losses only their bytes.
+    /// Whether reports have no packet numbers, and for losses only their bytes.
     is_numberless: bool,
 }
 
 impl Network {
-    /// What the bridge is told of a packet number.
+    /// A packet number as the bridge gets it.
     fn number(&self, number: u64) -> Option<u64> {
         (!self.is_numberless).then_some(number)
     }
