@@ -46,7 +46,7 @@ impl Algorithm {
         let controller = entry.controller(params).map_err(Error::Param)?;
         let (name, stack_name) = (entry.name, stack.name);
         if !stack.paces && is_rate_based(controller) {
-            let reason = format!("`{name}` sends at a pacing rate of its own, which {stack_name} ignores");
+            let reason = format!("`{name}` sets a pacing rate, which {stack_name} ignores");
             return Err(Error::Unsupported(reason));
         }
         if !stack.counts_marks && entry.ecn(params).map_err(Error::Param)? != Ecn::Classic {

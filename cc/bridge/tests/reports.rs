@@ -146,7 +146,7 @@ fn what_a_stack_cannot_carry_out_is_refused_with_a_sentence() {
     let refused: Vec<_> = control::registry::REGISTRY.iter().filter(|entry| refuses(entry.name).is_some()).collect();
     let names: Vec<_> = refused.iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["dctcp", "prague", "bbr", "bbr3", "bbr3-draft", "bbr-path", "coupled-bbr", "c-mpbbr"]);
-    assert_eq!(refuses("bbr3").expect("refused"), "`bbr3` sends at a pacing rate of its own, which quinn 0.11 ignores");
+    assert_eq!(refuses("bbr3").expect("refused"), "`bbr3` sets a pacing rate, which quinn 0.11 ignores");
     assert_eq!(
         refuses("dctcp").expect("refused"),
         "`dctcp` needs the number of ECN marks, and quinn 0.11 tells only that there are any"

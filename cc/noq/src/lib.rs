@@ -14,7 +14,7 @@
 //!
 //! The paths of all controllers of this factory belong together: LIA (RFC 6356) gives them all about as much as one connection
 //! would get on the best of them. noq does not tell which connection a controller is for. **Each connection therefore needs a
-//! factory, and a transport configuration, of its own.** [`Factory::another`] makes the next one. A client passes it to
+//! separate factory and transport configuration.** [`Factory::another`] makes the next one. A client passes it to
 //! `connect_with`, a server to `accept_with`.
 //!
 //! [`Factory::for_endpoint`] serves all connections of an endpoint, with algorithms that control each path alone. `ropewalk

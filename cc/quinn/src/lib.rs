@@ -11,7 +11,7 @@
 //! # Ok::<(), ropewalk_quinn::Error>(())
 //! ```
 //!
-//! Every connection has a controller of its own, so that one factory serves a whole endpoint. `ropewalk list algorithms` has
+//! Every connection gets a separate controller, so that one factory serves a whole endpoint. `ropewalk list algorithms` has
 //! the algorithms and their parameters.
 //!
 //! # What quinn cannot carry out
@@ -23,7 +23,7 @@
 //! ```
 //! # use ropewalk_quinn::{Factory, Params};
 //! let error = Factory::new("bbr3", &Params::new()).unwrap_err();
-//! assert_eq!(error.to_string(), "`bbr3` sends at a pacing rate of its own, which quinn 0.11 ignores");
+//! assert_eq!(error.to_string(), "`bbr3` sets a pacing rate, which quinn 0.11 ignores");
 //! ```
 //!
 //! # What differs from Ropewalk's own senders

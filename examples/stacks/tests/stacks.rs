@@ -140,7 +140,7 @@ fn algorithms_serve_the_stacks_or_are_refused_with_a_sentence() {
         let (served, errors): (Vec<_>, Vec<_>) = runs.partition(Result::is_ok);
         assert_eq!(errors.len(), refused, "{stack}: {errors:?}");
         assert!(errors.iter().all(|error| {
-            error.as_ref().is_err_and(|error| error.contains(" sends at ") || error.contains(" needs the "))
+            error.as_ref().is_err_and(|error| error.contains(" sets a pacing rate") || error.contains(" needs the "))
         }));
         for run in served.iter().flatten() {
             assert_eq!(run.flows[0].delivered_bytes, 500_000, "{stack} {}", run.flows[0].congestion_control);
@@ -176,10 +176,7 @@ fn what_a_stack_does_not_have_is_refused_with_a_sentence() {
         refusal(of("quinn", "own:vegas", ONE)),
         "flow flow: quinn has no `own:vegas`; there are: own:cubic, own:newreno, own:bbr"
     );
-    assert_eq!(
-        refusal(of("quinn", "bbr3", ONE)),
-        "flow flow: `bbr3` sends at a pacing rate of its own, which quinn 0.11 ignores"
-    );
+    assert_eq!(refusal(of("quinn", "bbr3", ONE)), "flow flow: `bbr3` sets a pacing rate, which quinn 0.11 ignores");
     assert_eq!(refusal(of("quinn", "cubic", TWO)), "flow flow: quinn has connections over at most 1 paths");
 }
 
