@@ -43,6 +43,7 @@ const CRATES: &[CrateRule] = &[
     pure("link", &["units"], &["libm"]),
     pure("stack", &["link", "params", "units"], &[]),
     pure("record", &["strings", "units"], &["serde", "serde_json"]),
+    pure("measured", &["filesystem"], &["schemars", "serde", "serde_json"]),
     pure("wire", &[], &[]),
     pure("seal", &["units", "wire"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "sender", "units", "wire"], &[]),
