@@ -9,8 +9,7 @@
 //! read      files, and errors that name file, line and key
 //! ```
 //!
-//! A value that was not measured is absent, never zero. Directions are seen from the end that measured: `down` is towards
-//! it.
+//! Absent values were not measured. `down` is the direction towards the measuring end, `up` the other one.
 
 mod check;
 mod document;

@@ -1,8 +1,8 @@
 //! Documents that are read back, those that are refused, and the page that describes them.
 
 use measured::{
-    BulkCall, Direction, Ends, IdleRtt, Measured, Options, Policer, RttSample, SharedFlow, Stage, StageKind, Summary,
-    TcpFlow, Together, UdpStream, parse, read,
+    BulkCall, Direction, Ends, IdleRtt, Measured, MeasuredPath, Options, Policer, RttSample, SharedFlow, Stage,
+    StageKind, Summary, TcpFlow, Together, UdpStream, parse, read,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,9 +10,6 @@ use std::path::Path;
 
 /// A document with a value for each key.
 fn full() -> Measured {
-    let samples = vec![RttSample { at_s: 0.0, rtt_ms: 40.25 }, RttSample { at_s: 0.1, rtt_ms: 41.0 }];
-    let summary = Summary::of([40.25, 41.0]);
-    let (down, cubic) = (Direction::Down, Some("cubic".to_owned()));
     let mut measured = Measured {
         when: Some("2026-11-29T10:20:37Z".to_owned()),
         program: Some("ropewalk 0.1.0".to_owned()),
@@ -26,7 +23,17 @@ fn full() -> Measured {
         not_measured: vec!["The kernel has no bbr.".to_owned()],
         ..Measured::default()
     };
-    let path = measured.path_mut("lte");
+    add_path(measured.path_mut("lte"));
+    measured.path_mut("wifi");
+    add_together(&mut measured);
+    measured
+}
+
+/// Adds one measurement of each kind.
+fn add_path(path: &mut MeasuredPath) {
+    let samples = vec![RttSample { at_s: 0.0, rtt_ms: 40.25 }, RttSample { at_s: 0.1, rtt_ms: 41.0 }];
+    let summary = Summary::of([40.25, 41.0]);
+    let (down, cubic) = (Direction::Down, Some("cubic".to_owned()));
     path.source = Some("wwan0".to_owned());
     path.idle_rtt.push(IdleRtt {
         repeat: 0,
@@ -70,7 +77,7 @@ fn full() -> Measured {
     path.calls.push(BulkCall {
         repeat: 0,
         direction: down,
-        congestion: cubic.clone(),
+        congestion: cubic,
         interval_s: Some(0.02),
         payload_bytes: Some(160),
         sent: Some(3),
@@ -85,8 +92,12 @@ fn full() -> Measured {
         rate_mbps: Some(20.0),
         burst_bytes: Some(1_000_000),
     });
+}
+
+/// Adds two paths at once, and a stage.
+fn add_together(measured: &mut Measured) {
+    let (down, cubic) = (Direction::Down, Some("cubic".to_owned()));
     let shared = |path: &str| SharedFlow { path: path.to_owned(), goodput_mbps: Some(10.0), alone_mbps: Some(20.0) };
-    measured.path_mut("wifi");
     measured.together.push(Together {
         repeat: 0,
         direction: down,
@@ -106,7 +117,6 @@ fn full() -> Measured {
         bytes: Some(2_600_000),
         failure: Some("The connection was reset.".to_owned()),
     });
-    measured
 }
 
 /// The message about the full document after a change.
