@@ -9,7 +9,7 @@
 //! read      files, and errors that name file, line and key
 //! ```
 //!
-//! Absent values were not measured. `down` is the direction towards the measuring end, `up` the other one.
+//! A value without a measurement is absent. `down` is the direction towards the measuring end, `up` the other one.
 
 mod check;
 mod document;
