@@ -235,6 +235,7 @@ impl PathState {
     /// Notifies the controller: progress, the undo or the end of a reduction, congestion, persistent congestion, the sample.
     fn notify(&mut self, report: &mut Report, controller: &mut ControllerHandle) {
         let (now, outstanding) = (report.now, self.packets.outstanding());
+        report.acked.pkts_acked = self.sender.delivered_since(&report.prior);
         report.acked.advanced = outstanding.snd_una > report.prior_oldest;
         if report.lost_packets > 0 || report.acked.marked > 0 || self.sender.ca_state() != CaState::Open {
             self.sender.report_progress(now, &report.prior, &report.acked, &outstanding, controller);
@@ -242,7 +243,6 @@ impl PathState {
         self.end_reduction(report, controller);
         self.begin_reduction(report, controller);
         let acked = &mut report.acked;
-        acked.pkts_acked = self.sender.delivered_since(&report.prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         self.sender.finish_ack(now, &report.prior, acked, &outstanding, controller);
         if self.sender.is_asked_to_reduce(controller) {

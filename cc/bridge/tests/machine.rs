@@ -68,7 +68,7 @@ struct Network {
     marks_from: Option<u64>,
     /// One of so many acknowledgements is lost.
     loses_ack_of: Option<u64>,
-    /// The time in which every packet is lost.
+    /// The time in which every packet of the last path is lost.
     outage: Option<(Span, Span)>,
     /// Whether reports have no packet numbers, and for losses only their bytes.
     is_numberless: bool,
@@ -95,7 +95,7 @@ struct World {
     /// Packets in flight as the machine counts them, by path and number.
     in_flight: BTreeMap<(u16, u64), Instant>,
     ce_counts: Vec<u32>,
-    persistent: u64,
+    persistent: Vec<u64>,
     /// When each path's bottleneck has sent what it has.
     free_at: Vec<Instant>,
     arrivals: BTreeMap<(Instant, u64), Arrival>,
@@ -136,7 +136,7 @@ impl World {
             group,
             in_flight: BTreeMap::new(),
             ce_counts: vec![0; network.paths],
-            persistent: 0,
+            persistent: vec![0; network.paths],
             free_at: vec![Instant::ZERO; network.paths],
             arrivals: BTreeMap::new(),
             count: 0,
@@ -186,10 +186,11 @@ impl World {
         if self.network.is_numberless && lost > 0 {
             self.bridge[0].on_lost_bytes(now, newest, lost * u64::from(BYTES));
         }
-        let persistent = self.machine.paths().map(|path| path.counters.persistent_congestions).sum();
-        if std::mem::replace(&mut self.persistent, persistent) < persistent {
-            assert_eq!(self.network.paths, 1);
-            self.bridge[0].on_persistent_congestion(now);
+        for (index, path) in self.machine.paths().enumerate() {
+            let persistent = path.counters.persistent_congestions;
+            if std::mem::replace(&mut self.persistent[index], persistent) < persistent {
+                self.bridge[index].on_persistent_congestion(now);
+            }
         }
         if let Some(ack) = ack {
             let index = usize::from(ack.path);
@@ -225,10 +226,12 @@ impl World {
         }
         let free_at = &mut self.free_at[usize::from(packet.path)];
         let queued = free_at.since(now).0 / INTERVAL.0;
-        let is_out = self.network.outage.is_some_and(|(from, to)| {
-            let time = now.since(Instant::ZERO);
-            time >= from && time < to
-        });
+        let is_last = usize::from(packet.path) == self.network.paths - 1;
+        let is_out = is_last
+            && self.network.outage.is_some_and(|(from, to)| {
+                let time = now.since(Instant::ZERO);
+                time >= from && time < to
+            });
         if queued < self.network.queue && !is_out {
             *free_at = (*free_at).max(now) + INTERVAL;
             let arrival = *free_at + DELAY;
@@ -380,4 +383,14 @@ fn two_coupled_paths_make_the_same_events() {
         assert_eq!(count(&events, is_path_up), 2, "{name}");
         assert!(count(&events, |event| matches!(event, PathEvent::Congestion { .. })) > 1, "{name}");
     }
+}
+
+/// The second path, which has the shorter RTT, is silent, and the first one carries its data. The second is probed by PINGs,
+/// two of them after its window was unused for a retransmission timeout.
+#[test]
+fn pings_make_the_same_events() {
+    let outage = Some((Span::from_millis(110), Span::from_millis(1500)));
+    let network = Network { paths: 2, queue: 100, outage, ..Network::default() };
+    let events = compare("reno", network, &[(0, 11), (120, 1)]);
+    assert_eq!(count(&events, |event| matches!(event, PathEvent::ApplicationLimited { .. })), 2);
 }

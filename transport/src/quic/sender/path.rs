@@ -218,7 +218,9 @@ impl Path {
         is_again: bool,
         controller: &mut ControllerHandle,
     ) -> u64 {
-        self.sender.before_send(now, self.sent.in_flight(), is_again, controller);
+        // Lost data of another path does not end an idle time of this one.
+        let repairs = is_again && self.sender.ca_state() >= CaState::Recovery;
+        self.sender.before_send(now, self.sent.in_flight(), repairs, controller);
         let number = self.sent.push(now, chunk, self.is_suspect, &mut self.sender);
         self.counters.sent += u64::from(chunk.is_some());
         self.counters.retransmitted += u64::from(is_again);
@@ -273,11 +275,13 @@ impl Path {
         controller: &mut ControllerHandle,
     ) {
         self.counters.lost += u64::from(outcomes.lost_packets);
+        outcomes.acked.pkts_acked = self.sender.delivered_since(prior);
         let outstanding = self.sent.outstanding();
         if outcomes.lost_packets > 0 || outcomes.acked.marked > 0 || self.sender.ca_state() != CaState::Open {
             self.sender.report_progress(now, prior, &outcomes.acked, &outstanding, controller);
         }
-        if outcomes.acked.marked > 0 {
+        let is_marked = outcomes.acked.marked > 0;
+        if is_marked {
             self.sent.period.keep();
         }
         if let Some(first) = self.sent.period.take_spurious() {
@@ -298,7 +302,11 @@ impl Path {
         if has_new_loss {
             let by_timer = self.sender.delivered_since(prior) == 0;
             self.enter(now, Cause::Loss, by_timer, CaState::Recovery, controller);
-        } else if outcomes.acked.marked > 0 && outcomes.largest_acked >= Some(recovery_end) {
+            // A mark in the same acknowledgement is another sign of congestion.
+            if is_marked {
+                self.sent.period.keep();
+            }
+        } else if is_marked && outcomes.largest_acked >= Some(recovery_end) {
             self.enter(now, Cause::EcnMark, false, CaState::Cwr, controller);
         }
         if outcomes.is_persistent {
@@ -307,7 +315,6 @@ impl Path {
             self.sent.period.begin(self.sender.high_seq(), false);
         }
         let acked = &mut outcomes.acked;
-        acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         let delivery = self.sender.finish_ack(now, prior, acked, &outstanding, controller);
         if self.sender.is_asked_to_reduce(controller) {

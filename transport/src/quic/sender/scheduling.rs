@@ -110,6 +110,7 @@ impl Sender {
         let Some(chunk) = (if path.is_suspect { in_flight.or(lost) } else { lost.or(in_flight) }) else {
             path.probes_due = 0;
             let number = path.send(now, None, false, &mut self.controller);
+            self.sent_on |= 1 << index;
             return Some(self.packet(now, index, number, Content::Ping));
         };
         // Data of a silent path must still be sent on another one.

@@ -1,13 +1,25 @@
 use super::*;
 use crate::quic::{AckRanges, MAX_ACK_DELAY};
+use control::{Context, PathEvent};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use units::PathId;
 
 fn ms(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
+fn reno() -> Box<dyn Controller> {
+    let entry = control::registry::find("reno").expect("registered");
+    entry.controller(&BTreeMap::new()).expect("no parameters")
+}
+
 /// A sender over so many paths with `chunks` to send, connected at zero.
 fn sender(paths: usize, chunks: u64) -> Sender {
+    sender_with(reno(), paths, chunks)
+}
+
+fn sender_with(controller: Box<dyn Controller>, paths: usize, chunks: u64) -> Sender {
     let config = ConnectionConfig {
         paths: vec![PathConfig::default(); paths],
         chunk_bytes: 1432,
@@ -21,14 +33,8 @@ fn sender(paths: usize, chunks: u64) -> Sender {
         undo: true,
         initial_max_data: 1000,
     };
-    let controller = control::registry::find("reno").expect("registered").controller(&BTreeMap::new());
     let scheduler = schedule::find("minrtt").expect("registered").scheduler(&[], 0, &BTreeMap::new());
-    let mut sender = Sender::new(
-        config,
-        controller.expect("no parameters"),
-        RngStream::named(1, "paths"),
-        scheduler.expect("no parameters"),
-    );
+    let mut sender = Sender::new(config, controller, RngStream::named(1, "paths"), scheduler.expect("no parameters"));
     sender.handle(Instant::ZERO, Input::Write(chunks));
     sender.handle(Instant::ZERO, Input::Connect);
     sender
@@ -149,6 +155,55 @@ fn after_a_probe_timeout_the_data_goes_out_on_the_other_path_too() {
     assert_eq!(sender.acknowledged(), 14);
 }
 
+/// RFC 9002, section 7.8: the window grows while the sender uses it, which in slow start is more than half of it.
+#[test]
+fn a_ping_counts_as_use_of_the_window() {
+    let mut sender = sender(2, 13);
+    poll(&mut sender, ms(0));
+    reply(&mut sender, ms(20), 0, ReplyContent::Handshake { number: 0 });
+    let (packets, _) = reply(&mut sender, ms(60), 1, ReplyContent::PathResponse { number: 0 });
+    assert_eq!(chunks(&packets), (10..13).map(|chunk| (1, chunk)).collect::<Vec<_>>());
+    reply(&mut sender, ms(61), 0, ack(0, &[(0, 9)]));
+    // Path 1 is silent for 40 + 4 * 20 + 25 ms. Path 0 carries its data.
+    let (packets, _) = timeout(&mut sender, ms(60 + 145));
+    assert_eq!(chunks(&packets), [(1, 10), (1, 11), (0, 10), (0, 11), (0, 12)]);
+    reply(&mut sender, ms(225), 0, ack(0, &[(0, 12)]));
+    let (packets, _) = timeout(&mut sender, ms(205 + 290));
+    assert_eq!(packets.iter().map(|packet| (packet.path, packet.content)).collect::<Vec<_>>(), [(1, Content::Ping)]);
+    // Five packets were half of the window, six are more.
+    reply(&mut sender, ms(500), 1, ack(1, &[(0, 5)]));
+    assert_eq!(sender.paths().nth(1).expect("two paths").decision.cwnd, 10 + 6);
+}
+
+/// Reno, and the progress of acknowledgements that it gets: newly delivered packets, and those of Linux's `pkts_acked`.
+#[derive(Debug)]
+struct ProgressRecorder(Box<dyn Controller>, Arc<Mutex<Vec<(u32, u32)>>>);
+
+impl Controller for ProgressRecorder {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
+        if let PathEvent::AckProgress(progress) = event {
+            self.1.lock().expect("no panic").push((progress.acked, progress.pkts_acked));
+        }
+        self.0.on_event(path, event, cx);
+    }
+
+    fn decision(&self, path: PathId) -> Decision {
+        self.0.decision(path)
+    }
+}
+
+#[test]
+fn the_progress_of_an_acknowledgement_counts_its_packets() {
+    let progress = Arc::default();
+    let mut sender = sender_with(Box::new(ProgressRecorder(reno(), Arc::clone(&progress))), 1, 100);
+    poll(&mut sender, ms(0));
+    reply(&mut sender, ms(20), 0, ReplyContent::Handshake { number: 0 });
+    reply(&mut sender, ms(40), 0, ack(0, &[(3, 4)])); // packets 0 and 1 are lost
+    reply(&mut sender, ms(41), 0, ack(0, &[(3, 6)])); // packet 2 is lost
+    reply(&mut sender, ms(42), 0, ack(0, &[(2, 9)])); // packet 2 was late
+    assert_eq!(*progress.lock().expect("no panic"), [(2, 2), (2, 2), (4, 4)]);
+}
+
 /// RFC 9000, section 4.1.
 #[test]
 fn flow_control_holds_new_data_but_not_what_was_lost() {
@@ -186,12 +241,20 @@ fn losses_of_one_period_reduce_the_window_once() {
     assert_eq!(sender.paths().next().expect("a path").decision.cwnd, 5, "packet 10 was sent in the period");
 }
 
-/// A sender of one path with ten packets in flight, three of them declared lost; and those that are.
-fn sender_with_three_losses() -> Sender {
+/// An acknowledgement on path 0 that counts a mark.
+fn marked_ack(ranges: &[(u64, u64)]) -> ReplyContent {
+    let mut content = ack(0, ranges);
+    let ReplyContent::Ack(marked) = &mut content else { panic!("an acknowledgement") };
+    marked.ce_count = 1;
+    content
+}
+
+/// A sender of one path with ten packets in flight, of which `ack` declares the first three lost.
+fn sender_with_three_losses(ack: ReplyContent) -> Sender {
     let mut sender = sender(1, 1000);
     poll(&mut sender, ms(0));
     reply(&mut sender, ms(20), 0, ReplyContent::Handshake { number: 0 });
-    reply(&mut sender, ms(40), 0, ack(0, &[(5, 5)]));
+    reply(&mut sender, ms(40), 0, ack);
     let status = sender.paths().next().expect("a path");
     assert_eq!((status.counters.lost, status.counters.recoveries), (3, 1), "0, 1 and 2; 3 and 4 are two older");
     sender
@@ -199,7 +262,7 @@ fn sender_with_three_losses() -> Sender {
 
 #[test]
 fn a_reduction_is_undone_when_all_that_was_declared_lost_has_arrived() {
-    let mut sender = sender_with_three_losses();
+    let mut sender = sender_with_three_losses(ack(0, &[(5, 5)]));
     reply(&mut sender, ms(41), 0, ack(0, &[(5, 5), (0, 1)]));
     let status = sender.paths().next().expect("a path");
     assert_eq!((status.counters.undone, status.counters.spurious_losses), (0, 2));
@@ -210,15 +273,15 @@ fn a_reduction_is_undone_when_all_that_was_declared_lost_has_arrived() {
     assert!(status.decision.cwnd >= 10 && status.decision.ssthresh >= 1000, "{:?}", status.decision);
 }
 
-/// A mark is congestion, also where the losses next to it turn out false.
+/// A mark is congestion (RFC 9002, section 7.1), also where the losses next to it turn out false.
 #[test]
 fn a_reduction_is_not_undone_when_a_packet_of_it_was_marked() {
-    let mut sender = sender_with_three_losses();
-    let mut content = ack(0, &[(6, 6), (0, 2)]);
-    let ReplyContent::Ack(marked) = &mut content else { panic!("an acknowledgement") };
-    marked.ce_count = 1;
-    reply(&mut sender, ms(41), 0, content);
-    let status = sender.paths().next().expect("a path");
-    assert_eq!((status.counters.undone, status.counters.spurious_losses), (0, 3));
-    assert_eq!(status.decision.ssthresh, 5);
+    for is_marked_first in [true, false] {
+        let first = if is_marked_first { marked_ack(&[(5, 5)]) } else { ack(0, &[(5, 5)]) };
+        let mut sender = sender_with_three_losses(first);
+        reply(&mut sender, ms(41), 0, marked_ack(&[(5, 6), (0, 2)]));
+        let status = sender.paths().next().expect("a path");
+        assert_eq!((status.counters.undone, status.counters.spurious_losses), (0, 3));
+        assert_eq!(status.decision.ssthresh, 5);
+    }
 }
