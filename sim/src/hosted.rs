@@ -1,10 +1,10 @@
 //! Connections of hosted stacks: their datagrams are bytes, which cross the network as any packet does.
 
 use crate::error::Error;
-use crate::packet::Body;
-use crate::protocol::{Arrival, Counters, End, Host, PathCounters, Protocol};
+use crate::packet::{Body, Route};
+use crate::protocol::{Arrival, Counters, End, Host, PathCounters, Protocol, SenderCounters};
 use record::{Distribution, Flow};
-use scenario::model::{Experiment, Flow as FlowModel, Hosted, Route};
+use scenario::model::{Experiment, Flow as FlowModel, Hosted};
 use stack::{Datagram, Endpoint, Setup};
 use units::{Instant, Rate, RngStream, Span};
 
@@ -166,7 +166,7 @@ impl HostedFlow {
             let number = self.numbers[end as usize];
             self.numbers[end as usize] += 1;
             let body = Body::Datagram { id: host.network.datagrams.insert(&self.buffer), number, is_data };
-            let (route, bytes) = (Route::Path(path.index), self.buffer.len() as u32 + self.header_bytes);
+            let (route, bytes) = (Route::Path(path.index as u16), self.buffer.len() as u32 + self.header_bytes);
             host.send(end, body, transmit.path, route, bytes, transmit.ecn);
         }
     }
@@ -182,7 +182,7 @@ impl Protocol for HostedFlow {
     }
 
     fn receive(&mut self, end: End, arrival: Arrival, host: &mut Host<'_>) {
-        let Body::Datagram { id, is_data, .. } = arrival.body else { return };
+        let &Body::Datagram { id, is_data, .. } = host.body(arrival) else { return };
         let bytes = host.network.datagrams.remove(id);
         let endpoint = &mut self.ends[end as usize];
         endpoint.receive(host.now(), Datagram { path: arrival.path, bytes: &bytes, ecn: arrival.ecn });
@@ -199,15 +199,19 @@ impl Protocol for HostedFlow {
 
     fn counters(&self) -> Counters {
         let paths = self.paths();
-        let cwnds: Vec<f64> = paths.iter().filter_map(|path| path.cwnd).collect();
+        let cwnds: Vec<f64> = paths.iter().filter_map(|path| path.sender.cwnd).collect();
         Counters {
             delivered_bytes: self.read,
             arrived_bytes: paths.iter().map(|path| path.arrived_bytes).sum(),
-            sent: paths.iter().map(|path| path.sent).sum(),
-            cwnd: (!cwnds.is_empty()).then(|| cwnds.iter().sum()),
-            srtt: paths.iter().filter_map(|path| path.srtt).min(),
+            sender: SenderCounters {
+                sent: paths.iter().map(|path| path.sender.sent).sum(),
+                cwnd: (!cwnds.is_empty()).then(|| cwnds.iter().sum()),
+                srtt: paths.iter().filter_map(|path| path.sender.srtt).min(),
+                ..SenderCounters::default()
+            },
             is_greedy: self.writer.rate.is_none(),
             completed: self.completed,
+            peak: None,
         }
     }
 
@@ -216,15 +220,19 @@ impl Protocol for HostedFlow {
         let counters = self.paths.iter().zip(status).map(|(path, status)| PathCounters {
             path: path.index,
             arrived_bytes: path.arrived_bytes,
-            sent: path.sent,
-            cwnd: status.cwnd.map(|cwnd| cwnd as f64 / f64::from(self.max_datagram)),
-            srtt: status.srtt,
+            sender: SenderCounters {
+                sent: path.sent,
+                cwnd: status.cwnd.map(|cwnd| cwnd as f64 / f64::from(self.max_datagram)),
+                srtt: status.srtt,
+                ..SenderCounters::default()
+            },
             rtt: &path.rtt,
+            srtt: None,
         });
         counters.collect()
     }
 
-    fn record(&self, _end: Instant, flow: Flow) -> Flow {
+    fn record(&self, _start: Instant, _end: Instant, flow: Flow) -> Flow {
         let error = self.ends.iter().find_map(|end| end.error());
         Flow {
             protocol: record::Protocol::Hosted,

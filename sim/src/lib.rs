@@ -5,17 +5,15 @@
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines;
-//!   `tcp_config`: their configuration; `application`: the applications on top of TCP. `protocol`: all other protocols
-//!   (`udp`; `hosted`: stacks of others), as the engine sees them.
+//! - `flow`: the flows of a run. `protocol`: their transport protocols, as the engine sees them: `stream`: TCP, MPTCP and
+//!   multipath QUIC, with the applications on top; `udp`; `hosted`: stacks of others. `split_connection`: flows that are
+//!   relayed.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
 //! - `invariants`: checks that hold in every run.
-//! - `meter`, `peak`, `series`, `histograms`, `summary`: fairness, peak rates, time series, delays and the record of a run;
+//! - `meter`, `series`, `histograms`, `summary`: fairness, time series, delays and the record of a run;
 //!   `trace`: its packets.
 
-mod application;
-mod connection;
 mod daemon;
 mod datagrams;
 mod engine;
@@ -26,24 +24,17 @@ mod flow;
 mod histograms;
 mod hosted;
 mod invariants;
-mod limits;
 mod meter;
-mod mptcp;
-mod multipath;
 mod network;
 mod packet;
-mod peak;
 mod protocol;
-mod quic;
 mod relay;
 mod ropewalk;
 mod run;
 mod series;
 mod split_connection;
+mod stream;
 mod summary;
-mod super_segment;
-mod tcp;
-mod tcp_config;
 mod topology;
 mod trace;
 mod tunnel;

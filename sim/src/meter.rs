@@ -4,8 +4,7 @@
 //! Only greedy flows compete: one whose application writes at a rate or waits for requests may want less than its
 //! share.
 
-use crate::flow::FlowState;
-use crate::split_connection::receiving;
+use crate::flow::{FlowState, receiving};
 use record::fairness::{Fairness, WINDOW_S, fairness_between};
 use units::{Instant, Span};
 
@@ -23,7 +22,7 @@ pub(crate) struct FairnessMeter {
 impl FairnessMeter {
     /// A meter of the greedy flows; none if there are fewer than two.
     pub(crate) fn new(flows: &[FlowState]) -> Option<Self> {
-        let flows: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].is_greedy()).collect();
+        let flows: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].protocol.counters().is_greedy).collect();
         (flows.len() > 1).then(|| Self { totals: vec![vec![0; flows.len()]], flows })
     }
 
@@ -34,7 +33,7 @@ impl FairnessMeter {
 
     /// Takes a row at the end of a window.
     pub(crate) fn take(&mut self, flows: &[FlowState]) {
-        let delivered = |flow: &usize| receiving(flows, *flow).delivered_bytes();
+        let delivered = |flow: &usize| receiving(flows, *flow).protocol.counters().delivered_bytes;
         self.totals.push(self.flows.iter().map(delivered).collect());
     }
 
@@ -48,5 +47,9 @@ impl FairnessMeter {
 
 /// Time at which a flow stopped or completed.
 fn end_time(flows: &[FlowState], flow: usize) -> Instant {
-    receiving(flows, flow).completed().map_or(flows[flow].stop, |completed| completed.min(flows[flow].stop))
+    receiving(flows, flow)
+        .protocol
+        .counters()
+        .completed
+        .map_or(flows[flow].stop, |completed| completed.min(flows[flow].stop))
 }

@@ -1,10 +1,9 @@
 //! Packets are kept in a slab; pipes carry small descriptors with the packets' slots.
 
-use crate::super_segment::SuperSegment;
 use link::EcnField;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use transport::tcp::{Ack, Segment};
+use transport::tcp::{Ack, Segment, SegmentKind};
 use transport::{mptcp, quic};
 use units::Instant;
 
@@ -12,9 +11,7 @@ use units::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     /// TCP, towards the receiver.
-    TcpSegment(Segment),
-    /// TCP, towards the receiver: several segments as one packet.
-    TcpSuperSegment(SuperSegment),
+    TcpPacket(TcpPacket),
     /// TCP, towards the sender.
     TcpAck(Ack),
     /// MPTCP, towards the receiver.
@@ -47,6 +44,54 @@ pub(crate) enum Body {
     Stray,
     /// A datagram of Ropewalk's tunnel, by its slot in the tunnel's own store.
     TunnelDatagram(u32),
+}
+
+/// Consecutive segments of TCP as one packet: one, or a super-segment, which TCP passes to the device of a Ropewalk tunnel
+/// uncut, by segmentation offload (TSO). In the tunnel that is one inner packet, and the receiving host's TCP gets it as one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpPacket {
+    pub first: Segment,
+    pub segments: u32,
+    /// Payload of each segment of a super-segment but the last, bytes.
+    pub payload: u32,
+}
+
+impl TcpPacket {
+    /// A segment.
+    #[inline]
+    pub(crate) fn new(segment: Segment) -> Self {
+        Self { first: segment, segments: 1, payload: 0 }
+    }
+
+    /// Drops the first segment, and returns by how many bytes the packet is smaller; `None` if it is the only one.
+    pub(crate) fn trim_first(&mut self) -> Option<u32> {
+        if self.segments < 2 {
+            return None;
+        }
+        self.first = Segment { seq: self.first.seq + 1, cwr: false, ..self.first };
+        self.segments -= 1;
+        Some(self.payload)
+    }
+
+    /// Number of the segment after the last one.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.first.seq + u64::from(self.segments)
+    }
+
+    pub(crate) fn is_continued_by(&self, next: &Segment) -> bool {
+        next.kind == SegmentKind::Data
+            && next.seq == self.end()
+            && next.retransmission == self.first.retransmission
+            && !next.cwr
+    }
+}
+
+/// Where a packet leaves its host: on a path, by its number in the experiment, or into the tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Path(u16),
+    Tunnel,
 }
 
 /// The direction in which a packet travels: forward is towards a flow's receiver.
@@ -99,11 +144,7 @@ impl Packet {
     /// Whether it counts as a data packet; a datagram of a tunnel does in the forward direction.
     pub(crate) fn is_data(&self) -> bool {
         match self.body {
-            Body::TcpSegment(_)
-            | Body::TcpSuperSegment(_)
-            | Body::MptcpSegment(_)
-            | Body::QuicPacket(_)
-            | Body::Udp { .. } => true,
+            Body::TcpPacket(_) | Body::MptcpSegment(_) | Body::QuicPacket(_) | Body::Udp { .. } => true,
             Body::TcpAck(_) | Body::MptcpAck(_) | Body::QuicReply(_) | Body::Request(_) => false,
             Body::Datagram { is_data, .. } => is_data,
             Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
@@ -312,5 +353,21 @@ mod tests {
             descriptor.corrupt();
             assert_eq!(parts(descriptor), (slot, bytes, flow, ecn.marked(), is_data, true, false));
         }
+    }
+
+    #[test]
+    fn the_first_segment_is_dropped_but_never_the_only_one() {
+        let first = Segment {
+            kind: SegmentKind::Data,
+            seq: 7,
+            tsval: 1,
+            tsecr: 0,
+            cwr: true,
+            retransmission: false,
+            psh: false,
+        };
+        let mut whole = TcpPacket { first, segments: 2, payload: 1386 };
+        assert_eq!((whole.trim_first(), whole.trim_first()), (Some(1386), None));
+        assert_eq!((whole.first.seq, whole.first.cwr, whole.segments, whole.end()), (8, false, 1, 9));
     }
 }

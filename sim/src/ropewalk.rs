@@ -102,7 +102,7 @@ impl Payload for TunnelPayload {
         if descriptor.ecn() == EcnField::Ce {
             return true;
         }
-        let Body::TcpSuperSegment(whole) = &mut packet.body else { return false };
+        let Body::TcpPacket(whole) = &mut packet.body else { return false };
         let dropped = whole.trim_first();
         self.end -= dropped.unwrap_or(0);
         dropped.is_some()

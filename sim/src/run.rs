@@ -2,7 +2,6 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::flow::{FlowProtocol, FlowState};
 use crate::summary::summarise;
 use crate::trace::{HeaderSizes, TraceEvent};
 use control::Controller;
@@ -74,38 +73,26 @@ impl Simulation {
     /// The controller of the current connection of a flow, by its index in the experiment; `None` for protocols other than TCP, MPTCP and QUIC. It may be
     /// replaced until the flow's start.
     pub fn controller(&mut self, flow: usize) -> Option<&mut Box<dyn Controller>> {
-        match &mut self.engine.flows.get_mut(flow)?.protocol {
-            FlowProtocol::Tcp(tcp) => tcp.connection.controller_mut(),
-            FlowProtocol::Other(_) => None,
-        }
+        self.engine.flows.get_mut(flow)?.protocol.controller_mut()
     }
 
     /// The scheduler of a flow's MPTCP connection, by its index in the experiment; `None` for other flows. It may be
     /// replaced until the flow's start.
     pub fn scheduler(&mut self, flow: usize) -> Option<&mut Box<dyn Scheduler>> {
-        match &mut self.engine.flows.get_mut(flow)?.protocol {
-            FlowProtocol::Tcp(tcp) => tcp.connection.scheduler_mut(),
-            FlowProtocol::Other(_) => None,
-        }
+        self.engine.flows.get_mut(flow)?.protocol.scheduler_mut()
     }
 
     /// Leaves distributions of times out of the record from now on, for a driver that does not need them: histograms take
     /// most of the memory of a short run. Everything else, the digest included, stays the same.
     pub fn leave_out_distributions(&mut self) {
-        self.engine.flows.iter_mut().for_each(FlowState::leave_out_distributions);
+        self.engine.flows.iter_mut().for_each(|flow| flow.protocol.leave_out_distributions());
     }
 
     /// Traces the run from now on, which must be its beginning. Its record stays the same.
     pub fn trace(&mut self) {
         debug_assert_eq!(self.now, Instant::ZERO);
         self.engine.network.start_trace();
-        for flow in &mut self.engine.flows {
-            if let FlowProtocol::Tcp(tcp) = &mut flow.protocol
-                && let Some(choices) = tcp.connection.choices_mut()
-            {
-                choices.keep();
-            }
-        }
+        self.engine.flows.iter_mut().for_each(|flow| flow.protocol.start_trace());
     }
 
     /// Also traces each packet of a link, by its number in the experiment: as it enters, and as it leaves or is lost.
@@ -121,10 +108,7 @@ impl Simulation {
     /// The sizes of the headers of a flow, by its index in the experiment; none for protocols other than TCP, MPTCP and QUIC.
     #[must_use]
     pub fn header_sizes(&self, flow: usize) -> Option<HeaderSizes> {
-        match &self.engine.flows.get(flow)?.protocol {
-            FlowProtocol::Tcp(tcp) => Some(tcp.config.header_sizes()),
-            FlowProtocol::Other(_) => None,
-        }
+        self.engine.flows.get(flow)?.protocol.header_sizes()
     }
 
     /// The work done so far: counts of events and packets.

@@ -1,11 +1,9 @@
 //! Time series at a chosen interval, one for each flow, subflow and path.
 
-use crate::connection::SenderStatus;
-use crate::flow::{FlowProtocol, FlowState};
+use crate::flow::{FlowState, receiving};
 use crate::network::Network;
 use crate::packet::Direction;
-use crate::protocol::PathCounters;
-use crate::split_connection::receiving;
+use crate::protocol::SenderCounters;
 use record::{FLOW_COLUMNS, Series};
 use scenario::model::{Experiment, Flow, Subflow};
 use units::{Rate, Span};
@@ -62,26 +60,18 @@ impl Sampler {
     pub(crate) fn take(&mut self, network: &mut Network, flows: &[FlowState]) {
         let time_s = network.now.as_secs_f64();
         for (index, builder) in self.flows.iter_mut().enumerate() {
-            let (endpoint, received) = (&flows[index], receiving(flows, index));
-            let row = flow_row(builder, endpoint, received, network.dropped[index].iter().sum(), self.interval);
-            builder.push(time_s, &row);
+            let (sender, received) =
+                (flows[index].protocol.counters().sender, receiving(flows, index).protocol.counters());
+            let goodput = Rate::of(builder.increase(0, received.delivered_bytes), self.interval).as_mbps();
+            let dropped = network.dropped[index].iter().sum();
+            let row = sender_row(builder, &sender, [received.arrived_bytes, dropped], self.interval);
+            builder.push(time_s, &[&[goodput], &row[..]].concat());
         }
-        for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
-            let builders = builders.iter_mut().zip(dropped);
-            match &endpoint.protocol {
-                FlowProtocol::Tcp(tcp) => {
-                    for ((builder, dropped), subflow) in builders.zip(tcp.connection.subflows()) {
-                        let arrived_bytes = subflow.stats.arrived_bytes;
-                        let row = subflow_row(builder, &subflow.sender, arrived_bytes, *dropped, self.interval);
-                        builder.push(time_s, &row);
-                    }
-                }
-                FlowProtocol::Other(protocol) => {
-                    for ((builder, dropped), path) in builders.zip(protocol.paths()) {
-                        let row = counters_row(builder, &path, *dropped, self.interval);
-                        builder.push(time_s, &row);
-                    }
-                }
+        for (builders, (flow, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
+            for ((builder, dropped), path) in builders.iter_mut().zip(dropped).zip(flow.protocol.paths()) {
+                // A subflow has no goodput of its own: it delivers to its connection.
+                let row = sender_row(builder, &path.sender, [path.arrived_bytes, *dropped], self.interval);
+                builder.push(time_s, &[&[f64::NAN], &row[..]].concat());
             }
         }
         for (index, builder) in self.paths.iter_mut().enumerate() {
@@ -102,69 +92,23 @@ fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
     flow.kind.subflows().iter().map(|subflow| SeriesBuilder::new(name(subflow), &FLOW_COLUMNS)).collect()
 }
 
-/// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
-fn subflow_row(
+/// A sample of a flow or subflow, without its goodput: of its sender, the bytes that arrived and the packets dropped.
+fn sender_row(
     builder: &mut SeriesBuilder,
-    sender: &SenderStatus,
-    arrived: u64,
-    dropped: u64,
+    sender: &SenderCounters,
+    [arrived_bytes, dropped]: [u64; 2],
     interval: Span,
-) -> [f64; 9] {
-    let SenderStatus { decision, counters, .. } = sender;
-    let ssthresh = if decision.ssthresh == units::INFINITE_SSTHRESH { f64::NAN } else { f64::from(decision.ssthresh) };
-    let rtt = sender.srtt;
+) -> [f64; 8] {
     [
-        f64::NAN,
-        f64::from(decision.cwnd),
-        ssthresh,
-        if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
-        f64::from(sender.in_flight),
-        builder.increase(1, counters.retransmitted) as f64,
-        Rate::of(builder.increase(2, arrived), interval).as_mbps(),
-        builder.increase(3, counters.sent) as f64,
+        sender.cwnd.unwrap_or(f64::NAN),
+        sender.ssthresh.unwrap_or(f64::NAN),
+        sender.srtt.map_or(f64::NAN, Span::as_millis_f64),
+        sender.in_flight.map_or(f64::NAN, f64::from),
+        sender.retransmitted.map_or(f64::NAN, |count| builder.increase(1, count) as f64),
+        Rate::of(builder.increase(2, arrived_bytes), interval).as_mbps(),
+        builder.increase(3, sender.sent) as f64,
         builder.increase(4, dropped) as f64,
     ]
-}
-
-/// A sample of a path of a connection whose sender tells little.
-fn counters_row(builder: &mut SeriesBuilder, path: &PathCounters<'_>, dropped: u64, interval: Span) -> [f64; 9] {
-    let throughput = Rate::of(builder.increase(2, path.arrived_bytes), interval).as_mbps();
-    let (sent, dropped) = (builder.increase(3, path.sent) as f64, builder.increase(4, dropped) as f64);
-    let (cwnd, rtt) = (path.cwnd.unwrap_or(f64::NAN), path.srtt.map_or(f64::NAN, Span::as_millis_f64));
-    [f64::NAN, cwnd, f64::NAN, rtt, f64::NAN, f64::NAN, throughput, sent, dropped]
-}
-
-/// A sample of a flow, of which `received` reaches its receiver: itself, or its far connection.
-fn flow_row(
-    builder: &mut SeriesBuilder,
-    endpoint: &FlowState,
-    received: &FlowState,
-    dropped: u64,
-    interval: Span,
-) -> [f64; 9] {
-    let dropped = builder.increase(4, dropped) as f64;
-    match (&endpoint.protocol, &received.protocol) {
-        (FlowProtocol::Tcp(tcp), FlowProtocol::Tcp(received)) => {
-            let goodput = Rate::of(builder.increase(0, received.delivered_bytes()), interval).as_mbps();
-            let ssthresh = tcp.connection.ssthresh().map_or(f64::NAN, f64::from);
-            let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
-            let retransmitted = builder.increase(1, tcp.total(|counters| counters.retransmitted)) as f64;
-            let in_flight = f64::from(tcp.connection.in_flight());
-            let throughput = Rate::of(builder.increase(2, received.arrived_bytes), interval).as_mbps();
-            let sent = builder.increase(3, tcp.total(|counters| counters.sent)) as f64;
-            let cwnd = f64::from(tcp.connection.cwnd());
-            [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
-        }
-        (FlowProtocol::Other(protocol), _) | (_, FlowProtocol::Other(protocol)) => {
-            let counters = protocol.counters();
-            let goodput = Rate::of(builder.increase(0, counters.delivered_bytes), interval).as_mbps();
-            let throughput = Rate::of(builder.increase(2, counters.arrived_bytes), interval).as_mbps();
-            let sent = builder.increase(3, counters.sent) as f64;
-            let rtt = counters.srtt.map_or(f64::NAN, Span::as_millis_f64);
-            let cwnd = counters.cwnd.unwrap_or(f64::NAN);
-            [goodput, cwnd, f64::NAN, rtt, f64::NAN, f64::NAN, throughput, sent, dropped]
-        }
-    }
 }
 
 fn path_row(builder: &mut SeriesBuilder, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {

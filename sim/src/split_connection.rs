@@ -1,13 +1,8 @@
 //! The two TCP connections of a relayed flow: the near one from its sender to the near relay, the far one from the far
 //! relay to its receiver. Each is a flow of the engine; the far ones follow the experiment's flows.
 
-use crate::flow::{FlowProtocol, FlowState};
-use crate::tcp::TcpFlow;
-use record::Distribution;
 use relay::ConnectionId;
-use std::collections::VecDeque;
-use transport::tcp::{Segment, SegmentKind};
-use units::Instant;
+use transport::tcp::Segment;
 
 /// The part of a flow that is relayed.
 #[derive(Debug)]
@@ -27,11 +22,6 @@ pub(crate) struct NearConnection {
     pub held_syn: Option<Segment>,
     /// Number of the segment after the last one, once the sender has closed.
     pub end: Option<u64>,
-    /// Time of the first transmission of each segment that the flow's receiver lacks, from segment `delivered` on.
-    sent: VecDeque<Instant>,
-    delivered: u64,
-    /// From the first transmission of each segment to its delivery, in order, at the flow's receiver.
-    pub delay: Distribution,
 }
 
 /// From the far relay to the flow's receiver.
@@ -52,24 +42,7 @@ pub(crate) struct FarConnection {
 impl NearConnection {
     /// `end`: number of the segment after the last one, if it is known.
     pub(crate) fn new(far: u16, end: Option<u64>) -> Self {
-        Self { far, id: None, held_syn: None, end, sent: VecDeque::new(), delivered: 0, delay: Distribution::default() }
-    }
-
-    /// Called when the flow's sender has sent a segment.
-    pub(crate) fn on_sent(&mut self, now: Instant, segment: &Segment) {
-        if segment.kind == SegmentKind::Data && segment.seq == self.delivered + self.sent.len() as u64 {
-            self.sent.push_back(now);
-        }
-    }
-
-    /// Called when the segments before `delivered` have reached the flow's receiver.
-    pub(crate) fn on_delivered(&mut self, now: Instant, delivered: u64) {
-        while self.delivered < delivered
-            && let Some(sent) = self.sent.pop_front()
-        {
-            self.delay.add(now.since(sent));
-            self.delivered += 1;
-        }
+        Self { far, id: None, held_syn: None, end }
     }
 }
 
@@ -92,40 +65,6 @@ impl FarConnection {
     pub(crate) fn consume(&mut self, acknowledged: u64, mss: u64) -> u64 {
         let bytes = (acknowledged * mss).min(self.written);
         bytes - std::mem::replace(&mut self.consumed, bytes)
-    }
-}
-
-impl FlowState {
-    /// The flow as a near connection, if it is relayed.
-    pub(crate) fn near_connection(&mut self) -> Option<(&mut NearConnection, &mut TcpFlow)> {
-        match (&mut self.split, &mut self.protocol) {
-            (Some(SplitConnection::Near(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),
-            _ => None,
-        }
-    }
-
-    /// The near connection to read from, if the flow is relayed.
-    pub(crate) fn as_near_connection(&self) -> Option<&NearConnection> {
-        match &self.split {
-            Some(SplitConnection::Near(split)) => Some(split),
-            _ => None,
-        }
-    }
-
-    /// The flow as a far connection, if it is one.
-    pub(crate) fn far_connection(&mut self) -> Option<(&mut FarConnection, &mut TcpFlow)> {
-        match (&mut self.split, &mut self.protocol) {
-            (Some(SplitConnection::Far(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),
-            _ => None,
-        }
-    }
-}
-
-/// The part of flow `index` that reaches its receiver: its far connection, or the flow itself.
-pub(crate) fn receiving(flows: &[FlowState], index: usize) -> &FlowState {
-    match &flows[index].split {
-        Some(SplitConnection::Near(split)) => &flows[usize::from(split.far)],
-        _ => &flows[index],
     }
 }
 

@@ -1,28 +1,18 @@
 //! The record of a finished run.
 
-use crate::application::Video;
-use crate::connection::{Connection, SubflowStatus};
 use crate::engine::Engine;
-use crate::flow::{FlowProtocol, FlowState};
+use crate::flow::receiving;
 use crate::histograms::histograms;
 use crate::invariants;
-use crate::mptcp::MptcpConnection;
-use crate::multipath::MultipathStats;
 use crate::packet::Direction;
 use crate::protocol::PathCounters;
-use crate::quic::QuicConnection;
 use crate::relay::RelayEnd;
 use crate::ropewalk::Ropewalk;
-use crate::split_connection::receiving;
-use crate::tcp::TcpFlow;
 use crate::tunnel;
 use link::LinkCounters;
 use machine::PathStatus;
 use record::fairness::Fairness;
-use record::{
-    Digest, Flow, Multipath, Path, PathSender, Protocol, QuicLosses, Requests, RopewalkTunnel, Run, Subflow, Summary,
-    Tunnel,
-};
+use record::{Digest, Distribution, Flow, Path, PathSender, RopewalkTunnel, Run, Subflow, Summary, Tunnel};
 use scenario::model::Experiment;
 use units::{Rate, Span};
 
@@ -30,7 +20,7 @@ use units::{Rate, Span};
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let utilisation = utilisation(&mut engine);
     check_conservation(&mut engine);
-    engine.flows.iter_mut().for_each(|flow| flow.finish(engine.end));
+    engine.flows.iter_mut().for_each(|flow| flow.protocol.finish(flow.stop.min(engine.end)));
     let mut flows: Vec<Flow> = (0..experiment.flows.len()).map(|index| flow(&engine, index)).collect();
     let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
@@ -67,12 +57,8 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
 
 /// The reasons why controllers of connections and of the tunnel's ends failed.
 fn controller_failures(engine: &mut Engine) -> Vec<String> {
-    let mut failures = Vec::new();
-    for flow in &mut engine.flows {
-        if let FlowProtocol::Tcp(tcp) = &mut flow.protocol {
-            failures.extend(tcp.controller_failures());
-        }
-    }
+    let of_flows = engine.flows.iter_mut().flat_map(|flow| flow.protocol.controller_failures());
+    let mut failures: Vec<String> = of_flows.collect();
     if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel {
         let directions = [Direction::Forward, Direction::Reverse];
         failures.extend(directions.into_iter().filter_map(|direction| ropewalk.status(direction).controller_failure));
@@ -120,164 +106,47 @@ fn check_conservation(engine: &mut Engine) {
 
 fn flow(engine: &Engine, index: usize) -> Flow {
     let endpoint = &engine.flows[index];
-    let dropped_packets = engine.network.dropped[index].iter().sum();
     let active_time = endpoint.stop.min(engine.end).since(endpoint.start);
-    match (&endpoint.protocol, &receiving(&engine.flows, index).protocol) {
-        (FlowProtocol::Tcp(tcp), FlowProtocol::Tcp(received)) => {
-            tcp_flow(endpoint, tcp, received, dropped_packets, active_time)
-        }
-        (FlowProtocol::Other(protocol), _) | (_, FlowProtocol::Other(protocol)) => {
-            let counters = protocol.counters();
-            let completion = counters.completed.map(|completed_at| completed_at.since(endpoint.start));
-            let time = completion.unwrap_or(active_time);
-            let flow = Flow {
-                name: endpoint.name.clone(),
-                goodput_mbps: Rate::of(counters.delivered_bytes, time).as_mbps(),
-                delivered_bytes: counters.delivered_bytes,
-                throughput_mbps: Rate::of(counters.arrived_bytes, time).as_mbps(),
-                sent_packets: counters.sent,
-                dropped_packets,
-                completion_s: completion.map(Span::as_secs_f64),
-                ..Flow::default()
-            };
-            protocol.record(endpoint.stop.min(engine.end), flow)
-        }
-    }
-}
-
-/// The record of a flow with this TCP, of which `received` reaches its receiver: itself, or its far connection.
-fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
-    let delivered_bytes = received.delivered_bytes();
+    let received = receiving(&engine.flows, index).protocol.counters();
     let completion = received.completed.map(|completed_at| completed_at.since(endpoint.start));
-    let limited = tcp.limits.buffer_times(&tcp.connection, endpoint.start + active_time);
+    let time = completion.unwrap_or(active_time);
     let flow = Flow {
         name: endpoint.name.clone(),
-        congestion_control: tcp.congestion().to_owned(),
-        goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(active_time)).as_mbps(),
-        delivered_bytes,
-        throughput_mbps: Rate::of(received.arrived_bytes, completion.unwrap_or(active_time)).as_mbps(),
-        sent_packets: tcp.total(|counters| counters.sent),
-        retransmitted_packets: tcp.total(|counters| counters.retransmitted),
-        dropped_packets,
-        recoveries: tcp.total(|counters| counters.recoveries),
-        spurious_recoveries: tcp.total(|counters| counters.undone),
-        timeouts: tcp.total(|counters| counters.timeouts),
-        receive_window_limited_s: limited.receive_window.as_secs_f64(),
-        send_buffer_limited_s: limited.send_buffer.as_secs_f64(),
-        limited_s: tcp.limits.record(endpoint.start),
+        goodput_mbps: Rate::of(received.delivered_bytes, time).as_mbps(),
+        delivered_bytes: received.delivered_bytes,
+        throughput_mbps: Rate::of(received.arrived_bytes, time).as_mbps(),
+        sent_packets: endpoint.protocol.counters().sender.sent,
+        dropped_packets: engine.network.dropped[index].iter().sum(),
         completion_s: completion.map(Span::as_secs_f64),
-        share: None,
-        requests: tcp
-            .client()
-            .map(|client| Requests { requests: client.times.count(), response_time_ms: client.times.summary() }),
-        rtt_ms: tcp.rtt.summary(),
-        one_way_delay_ms: endpoint.as_near_connection().map(|split| split.delay.summary()),
-        peak_mbps: Some(received.peak.rate().as_mbps()),
-        video: tcp.video().map(Video::record),
+        peak_mbps: received.peak.map(Rate::as_mbps),
         ..Flow::default()
     };
-    match &tcp.connection {
-        Connection::Single(_) => flow,
-        Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
-        Connection::Quic(quic) => quic_flow(quic, tcp, flow),
-    }
-}
-
-/// The record of an MPTCP flow: the counters of its connection, in addition to the sums over its subflows.
-fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
-    let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
-    Flow {
-        protocol: Protocol::Mptcp,
-        duplicate_bytes: Some(received.duplicates * u64::from(tcp.mss())),
-        multipath: Some(Multipath {
-            max_out_of_order_packets: received.max_out_of_order,
-            redundant_packets: sent.copies,
-            reinjected_packets: sent.reinjected,
-            redundant_first_packets: received.copies_arrived_first,
-            ..delays(&multi.stats)
-        }),
-        ..flow
-    }
-}
-
-/// The record of a multipath QUIC flow: the counters of its connection, in addition to the sums over its paths.
-fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
-    let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
-    Flow {
-        protocol: Protocol::Mpquic,
-        duplicate_bytes: Some(received.duplicates * u64::from(tcp.mss())),
-        multipath: Some(Multipath {
-            max_out_of_order_packets: received.max_out_of_order,
-            redundant_packets: sent.copies,
-            reinjected_packets: sent.reinjected,
-            redundant_first_packets: received.copies_arrived_first,
-            ..delays(&quic.stats)
-        }),
-        quic: Some(QuicLosses {
-            declared_lost_packets: quic.senders().map(|sender| sender.declared_lost).sum(),
-            spurious_losses: quic.senders().map(|sender| sender.spurious_losses).sum(),
-        }),
-        ..flow
-    }
-}
-
-/// The delays of a connection's data.
-fn delays(stats: &MultipathStats) -> Multipath {
-    Multipath {
-        protocol_delay_ms: stats.protocol_delay.summary(),
-        head_of_line_degree_ms: stats.head_of_line_degree.summary(),
-        head_of_line_delay_ms: stats.head_of_line.summary(),
-        ..Multipath::default()
-    }
+    endpoint.protocol.record(endpoint.start, endpoint.start + active_time, flow)
 }
 
 /// The records of a flow's subflows, if it has any.
 fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
     let endpoint = &engine.flows[flow];
-    let end = endpoint.completed().unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end);
+    let completed = endpoint.protocol.counters().completed;
+    let end = completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end);
     let active_time = end.since(endpoint.start);
-    let tcp = match &endpoint.protocol {
-        FlowProtocol::Tcp(tcp) => tcp,
-        FlowProtocol::Other(protocol) => {
-            let paths = protocol.paths().into_iter().zip(&engine.network.dropped[flow]);
-            let name = |path: usize| experiment.paths[path].name.clone();
-            let record = |(path, dropped): (PathCounters<'_>, &u64)| Subflow {
-                flow: endpoint.name.clone(),
-                path: name(path.path),
-                throughput_mbps: Rate::of(path.arrived_bytes, active_time).as_mbps(),
-                sent_packets: path.sent,
-                dropped_packets: *dropped,
-                drops_per_s: Subflow::per_second(*dropped, active_time),
-                rtt_ms: path.rtt.summary(),
-                ..Subflow::default()
-            };
-            return paths.map(record).collect();
-        }
-    };
-    let subflows = tcp.connection.subflows().zip(&engine.network.dropped[flow]).enumerate();
-    let record = |(index, (SubflowStatus { stats, sender, failures }, dropped)): (usize, (SubflowStatus<'_>, &u64))| {
-        let counters = sender.counters;
-        Subflow {
+    let paths = endpoint.protocol.paths().into_iter().zip(&engine.network.dropped[flow]).enumerate();
+    let record = |(index, (path, dropped)): (usize, (PathCounters<'_>, &u64))| {
+        let subflow = Subflow {
             flow: endpoint.name.clone(),
-            path: experiment.paths[stats.path].name.clone(),
-            throughput_mbps: Rate::of(stats.arrived_bytes, active_time).as_mbps(),
-            sent_packets: counters.sent,
-            retransmitted_packets: Some(counters.retransmitted),
+            path: experiment.paths[path.path].name.clone(),
+            throughput_mbps: Rate::of(path.arrived_bytes, active_time).as_mbps(),
+            sent_packets: path.sender.sent,
+            retransmitted_packets: path.sender.retransmitted,
             dropped_packets: *dropped,
             drops_per_s: Subflow::per_second(*dropped, active_time),
-            recoveries: Some(counters.recoveries),
-            timeouts: Some(counters.timeouts),
-            failures: Some(failures),
-            quic: matches!(tcp.connection, Connection::Quic(_)).then_some(QuicLosses {
-                declared_lost_packets: sender.declared_lost,
-                spurious_losses: sender.spurious_losses,
-            }),
-            rtt_ms: stats.rtt.summary(),
-            srtt_ms: stats.srtt.summary(),
-            limited_s: tcp.limits.subflow_record(index, endpoint.start),
-        }
+            rtt_ms: path.rtt.summary(),
+            srtt_ms: path.srtt.map(Distribution::summary).unwrap_or_default(),
+            ..Subflow::default()
+        };
+        endpoint.protocol.record_path(index, endpoint.start, subflow)
     };
-    subflows.map(record).collect()
+    paths.map(record).collect()
 }
 
 /// The utilisation of each pipe.

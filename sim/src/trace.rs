@@ -2,10 +2,7 @@
 //!
 //! A run without a trace pays one comparison per packet.
 
-use crate::connection::{Connection, SubflowStatus};
-use crate::packet::{Body, Direction, Packet};
-use crate::super_segment::SuperSegment;
-use crate::tcp::TcpFlow;
+use crate::packet::{Body, Direction, Packet, TcpPacket};
 use control::CaState;
 use link::EcnField;
 use machine::PathStatus;
@@ -245,10 +242,7 @@ pub struct TracedSender {
 impl TracedPacket {
     pub(crate) fn new(packet: &Packet, path: Option<usize>, bytes: u32, ecn: EcnField) -> Self {
         let content = match packet.body {
-            Body::TcpSegment(segment) => TracedContent::Tcp { first: segment, segments: 1, payload: 0 },
-            Body::TcpSuperSegment(SuperSegment { first, segments, payload }) => {
-                TracedContent::Tcp { first, segments, payload }
-            }
+            Body::TcpPacket(TcpPacket { first, segments, payload }) => TracedContent::Tcp { first, segments, payload },
             Body::TcpAck(ack) => TracedContent::TcpAck(ack),
             Body::MptcpSegment(segment) => TracedContent::Mptcp(segment),
             Body::MptcpAck(ack) => TracedContent::MptcpAck(ack),
@@ -263,52 +257,4 @@ impl TracedPacket {
         let &Packet { flow, connection, direction, .. } = packet;
         Self { flow, connection, path, direction, bytes, ecn, content }
     }
-}
-
-/// The packets that a flow's sender, if it is QUIC's, has declared lost at its latest input.
-pub(crate) fn declared_lost(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = Traced> + '_ {
-    let packets = match &tcp.connection {
-        Connection::Quic(quic) => quic.sender.declared_lost(),
-        Connection::Single(_) | Connection::Multi(_) => &[],
-    };
-    packets.iter().map(move |packet| Traced::DeclaredLost { flow, packet: *packet })
-}
-
-/// The RTT sample that a flow's sender has taken since the last call.
-pub(crate) fn rtt(flow: u16, tcp: &mut TcpFlow) -> impl Iterator<Item = Traced> + use<> {
-    tcp.latest_rtt.take().into_iter().map(move |(subflow, rtt)| Traced::Rtt { flow, subflow, rtt })
-}
-
-/// The choices of a flow's scheduler since its latest input.
-pub(crate) fn choices(flow: u16, tcp: &mut TcpFlow) -> impl Iterator<Item = Traced> + use<> {
-    let choices = tcp.connection.choices_mut().map(schedule::Choices::take).unwrap_or_default();
-    choices.into_iter().map(move |choice| Traced::Choice { flow, choice })
-}
-
-/// The limits of a flow and of its subflows.
-pub(crate) fn limits(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = Traced> + '_ {
-    let of_flow = Traced::Limit { flow, subflow: None, limit: tcp.connection.limit() };
-    let subflows = tcp.connection.subflows().zip(0..);
-    let of_subflow = move |(status, subflow): (SubflowStatus<'_>, u16)| Traced::Limit {
-        flow,
-        subflow: Some(subflow),
-        limit: status.sender.limit,
-    };
-    std::iter::once(of_flow).chain(subflows.map(of_subflow))
-}
-
-/// The states of a flow's senders.
-pub(crate) fn senders(flow: u16, tcp: &TcpFlow) -> impl Iterator<Item = TracedSender> + '_ {
-    tcp.connection.senders().zip(0..).map(move |(sender, subflow)| TracedSender {
-        flow,
-        subflow,
-        cwnd: sender.decision.cwnd,
-        ssthresh: sender.decision.ssthresh,
-        pacing_rate: sender.decision.pacing_rate,
-        in_flight: sender.in_flight,
-        srtt: sender.srtt,
-        ca_state: sender.ca_state,
-        lost: sender.counters.lost,
-        timeouts: sender.counters.timeouts,
-    })
 }

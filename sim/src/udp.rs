@@ -1,7 +1,7 @@
 //! UDP at a constant rate.
 
 use crate::packet::Body;
-use crate::protocol::{Arrival, Counters, End, Host, Protocol};
+use crate::protocol::{Arrival, Counters, End, Host, Protocol, SenderCounters};
 use link::EcnField;
 use record::{Distribution, Flow, Gaps};
 use units::{Instant, Rate, Span};
@@ -49,7 +49,7 @@ impl Protocol for Udp {
     }
 
     fn receive(&mut self, _end: End, arrival: Arrival, host: &mut Host<'_>) {
-        let Body::Udp { sent, number } = arrival.body else { return };
+        let &Body::Udp { sent, number } = host.body(arrival) else { return };
         host.network.work.delivered_data_packets += 1;
         self.received += 1;
         self.delay.add(host.now().since(sent));
@@ -58,10 +58,11 @@ impl Protocol for Udp {
 
     fn counters(&self) -> Counters {
         let bytes = self.delivered_bytes();
-        Counters { delivered_bytes: bytes, arrived_bytes: bytes, sent: self.sent, ..Counters::default() }
+        let sender = SenderCounters { sent: self.sent, ..SenderCounters::default() };
+        Counters { delivered_bytes: bytes, arrived_bytes: bytes, sender, ..Counters::default() }
     }
 
-    fn record(&self, end: Instant, flow: Flow) -> Flow {
+    fn record(&self, _start: Instant, end: Instant, flow: Flow) -> Flow {
         Flow {
             protocol: record::Protocol::Udp,
             one_way_delay_ms: Some(self.delay.summary()),

@@ -1,6 +1,6 @@
 //! The engine: takes the component that is due first and lets it act.
 //!
-//! This file has the loop, the changes of links and the samples; `hosts` has the senders and receivers, `relay` the steps
+//! This file has the loop, the changes of links and the samples; `hosts` has what reaches the hosts, `relay` the steps
 //! between hosts and the tunnel's relay.
 
 mod hosts;
@@ -12,6 +12,7 @@ use crate::invariants::Progress;
 use crate::meter::FairnessMeter;
 use crate::network::{Component, Network};
 use crate::packet::{Direction, PacketDescriptor};
+use crate::protocol::End;
 use crate::series::Sampler;
 use ::relay::ConnectionId;
 use record::Digest;
@@ -95,8 +96,8 @@ impl Engine {
             }
             match component {
                 Component::Pipe(pipe) => self.serve(pipe),
-                Component::Source(flow) => self.wake_source(flow),
-                Component::Sink(flow) => self.wake_sink(flow),
+                Component::Source(flow) => self.wake(flow, End::Sender),
+                Component::Sink(flow) => self.wake(flow, End::Receiver),
                 Component::Ingress(direction) => {
                     self.network.on_ingress_timeout(direction, &mut self.delivered);
                     self.deliver_all();

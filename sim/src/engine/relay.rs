@@ -2,13 +2,17 @@
 //! reads the data of the senders, and the far end sends it on to the receivers.
 
 use super::Engine;
-use crate::flow::{FlowProtocol, FlowState};
-use crate::packet::Direction::{self, Forward, Reverse};
+use crate::packet::{
+    Body,
+    Direction::{self, Forward, Reverse},
+};
+use crate::protocol::{Arrival, End, Host};
 use crate::relay::SocketEvent;
 use crate::split_connection::SplitConnection;
+use crate::stream::TcpFlow;
 use relay::{Addresses, ConnectionId, Event, ResetReason};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use transport::tcp::Segment;
+use transport::tcp::{Segment, SegmentKind};
 
 /// The addresses of a flow's connection: the sender's port is the flow's number.
 fn addresses(flow: u16) -> Addresses {
@@ -17,16 +21,33 @@ fn addresses(flow: u16) -> Addresses {
 }
 
 impl Engine {
-    /// Whether a flow's connection is one of a relay's two.
-    #[inline]
-    pub(super) fn is_leg(&self, flow: u16) -> bool {
-        self.flows[usize::from(flow)].split.is_some()
+    /// Hands a packet to an end of one of a relay's two connections.
+    pub(super) fn deliver_to_leg(&mut self, flow: u16, arrival: Arrival) {
+        let body = self.network.slab.get(arrival.slot).body;
+        let (end, is_syn_ack) = match body {
+            Body::TcpPacket(packet) if packet.first.kind == SegmentKind::Syn && self.hold_syn(flow, &packet.first) => {
+                return;
+            }
+            Body::TcpAck(ack) => (End::Sender, ack.syn),
+            _ => (End::Receiver, false),
+        };
+        let state = &mut self.flows[usize::from(flow)];
+        state.call(flow, &mut self.network, |protocol, host| protocol.receive(end, arrival, host));
+        match end {
+            End::Sender => self.on_leg_ack(flow, is_syn_ack),
+            End::Receiver => self.on_leg_segment(flow),
+        }
+    }
+
+    /// Calls the TCP of a flow, which may use the network.
+    fn with_tcp(&mut self, flow: u16, call: impl FnOnce(&mut TcpFlow, &mut Host<'_>)) {
+        self.flows[usize::from(flow)].call_tcp(flow, &mut self.network, call);
     }
 
     /// Keeps a near connection's SYN until the receiver's host has accepted, and opens the relay's connection by it.
     /// Returns whether it is kept.
-    pub(super) fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
-        let Some((split, _)) = self.flows[usize::from(flow)].near_connection() else { return false };
+    fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
+        let Some(split) = self.flows[usize::from(flow)].near_connection() else { return false };
         let (now, is_first) = (self.network.now, split.id.is_none());
         if !is_first && split.held_syn.is_none() {
             return false;
@@ -34,7 +55,7 @@ impl Engine {
         split.held_syn = Some(*segment);
         if is_first && let Some(relay) = self.network.relay(Forward) {
             let id = relay.open(now, addresses(flow));
-            if let (Some(id), Some((split, _))) = (id, self.flows[usize::from(flow)].near_connection()) {
+            if let (Some(id), Some(split)) = (id, self.flows[usize::from(flow)].near_connection()) {
                 split.id = Some(id);
                 self.relayed[Forward as usize].insert(id, flow);
             }
@@ -45,18 +66,18 @@ impl Engine {
 
     /// If the flow is a near connection, reports to the near relay the data that its socket has received. If it is a far
     /// connection, measures the delay of the data that the flow's receiver has received.
-    pub(super) fn on_leg_segment(&mut self, flow: u16) {
-        if let Some((split, tcp)) = self.flows[usize::from(flow)].far_connection() {
-            let (near, delivered) = (split.near, tcp.connection.delivered());
-            if let Some((split, _)) = self.flows[usize::from(near)].near_connection() {
-                split.on_delivered(self.network.now, delivered);
-            }
+    fn on_leg_segment(&mut self, flow: u16) {
+        let now = self.network.now;
+        let state = &mut self.flows[usize::from(flow)];
+        let Some(delivered) = state.tcp().map(|tcp| tcp.receiver.machine.delivered()) else { return };
+        if let Some(near) = state.far_connection().map(|split| split.near) {
+            let times = self.flows[usize::from(near)].tcp().and_then(|tcp| tcp.delivery_times.as_mut());
+            times.into_iter().for_each(|times| times.on_delivered(now, delivered));
             return;
         }
-        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
-        let (Some(id), segments) = (split.id, tcp.connection.delivered()) else { return };
-        let (bytes, has_ended) = (tcp.bytes_below(segments), split.end == Some(segments));
-        let Some(relay) = self.network.relay(Forward) else { return };
+        let (Some(split), Some(relay)) = (state.near_connection(), self.network.relay(Forward)) else { return };
+        let (Some(id), has_ended) = (split.id, split.end == Some(delivered)) else { return };
+        let Some(bytes) = state.tcp().map(|tcp| tcp.bytes_below(delivered)) else { return };
         relay.on_received(id, bytes, has_ended);
         self.network.transmit(Forward);
         self.poll_relay();
@@ -64,9 +85,9 @@ impl Engine {
 
     /// If the flow is a far connection, reports to the far relay that the connection is established, or the data that the
     /// receiver has acknowledged.
-    pub(super) fn on_leg_ack(&mut self, flow: u16, is_syn_ack: bool) {
+    fn on_leg_ack(&mut self, flow: u16, is_syn_ack: bool) {
         let now = self.network.now;
-        let Some((split, _)) = self.flows[usize::from(flow)].far_connection() else { return };
+        let Some(split) = self.flows[usize::from(flow)].far_connection() else { return };
         let (Some(id), Some(relay)) = (split.id, self.network.relay(Reverse)) else { return };
         if is_syn_ack {
             relay.accept(now, id);
@@ -78,9 +99,13 @@ impl Engine {
     /// Consumes the data that a far connection's receiver has acknowledged.
     fn consume(&mut self, far: u16) {
         let now = self.network.now;
-        let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
-        let (Some(id), Some(acknowledged)) = (split.id, tcp.connection.acknowledged()) else { return };
-        let freed = split.consume(acknowledged, u64::from(tcp.mss()));
+        let state = &mut self.flows[usize::from(far)];
+        let Some((acknowledged, mss)) = state.tcp().map(|tcp| (tcp.sender.machine.acknowledged(), tcp.mss())) else {
+            return;
+        };
+        let Some(split) = state.far_connection() else { return };
+        let Some(id) = split.id else { return };
+        let freed = split.consume(acknowledged, u64::from(mss));
         let Some(relay) = self.network.relay(Reverse) else { return };
         if freed > 0 {
             relay.consume(now, id, freed);
@@ -119,58 +144,47 @@ impl Engine {
 
     /// The near relay has read the first `bytes` that arrived from a flow's sender.
     fn on_read(&mut self, id: ConnectionId, bytes: u64) {
-        let now = self.network.now;
         let Some(flow) = self.flow_of(Forward, id) else { return };
-        let Some((_, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
-        let ack = tcp.read(now, bytes);
-        self.send_ack(flow, ack);
+        self.with_tcp(flow, |tcp, host| tcp.read(bytes, host));
     }
 
     /// The near end has asked for a connection to the receiver of the flow with this number.
     fn on_opened(&mut self, id: ConnectionId, number: u16) {
-        let now = self.network.now;
-        let far = match self.flows[usize::from(number)].near_connection() {
-            Some((split, _)) => split.far,
-            None => return,
-        };
-        if let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() {
+        let Some(far) = self.flows[usize::from(number)].near_connection().map(|split| split.far) else { return };
+        if let Some(split) = self.flows[usize::from(far)].far_connection() {
             split.id = Some(id);
-            tcp.connection.connect(now);
         }
         self.relayed[Reverse as usize].insert(id, far);
-        self.poll_sender(far);
+        self.with_tcp(far, TcpFlow::connect);
     }
 
     /// The receiver's host has accepted: the near relay's answers the sender's SYN.
     fn answer_syn(&mut self, id: ConnectionId) {
-        let now = self.network.now;
         let Some(flow) = self.flow_of(Forward, id) else { return };
-        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
-        let Some(syn) = split.held_syn.take() else { return };
-        let ack = tcp.on_segment(now, &syn, false);
-        self.send_ack(flow, ack);
+        let split = self.flows[usize::from(flow)].near_connection();
+        let Some(syn) = split.and_then(|split| split.held_syn.take()) else { return };
+        self.with_tcp(flow, |tcp, host| tcp.accept(syn, host));
     }
 
     /// Writes what has arrived at the far end to the connection to the flow's receiver.
     fn write_far(&mut self, id: ConnectionId) {
-        let now = self.network.now;
         let Some(far) = self.flow_of(Reverse, id) else { return };
         let end = self.end_of(far);
-        let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
-        let Some(relay) = self.network.relay(Reverse) else { return };
+        let state = &mut self.flows[usize::from(far)];
+        let Some(mss) = state.tcp().map(|tcp| u64::from(tcp.mss())) else { return };
+        let (Some(split), Some(relay)) = (state.far_connection(), self.network.relay(Reverse)) else { return };
         let arrived = relay.arrived(id, split.consumed);
-        if let Some((segments, lacking)) = split.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
-            tcp.connection.write(now, segments, lacking);
-        }
-        self.poll_sender(far);
+        let segments = split.write(arrived, end == Some(arrived), mss);
+        self.with_tcp(far, |tcp, host| tcp.write(segments, host));
         self.consume(far);
     }
 
     /// Number of bytes that a far connection will carry; known once the flow's sender has closed.
     fn end_of(&mut self, far: u16) -> Option<u64> {
-        let near = self.flows[usize::from(far)].far_connection()?.0.near;
-        let (split, tcp) = self.flows[usize::from(near)].near_connection()?;
-        split.end.map(|end| tcp.bytes_below(end))
+        let near = self.flows[usize::from(far)].far_connection()?.near;
+        let state = &mut self.flows[usize::from(near)];
+        let end = state.near_connection()?.end?;
+        state.tcp().map(|tcp| tcp.bytes_below(end))
     }
 
     /// Called when a connection no longer exists. One that was not accepted in time is opened again by the sender's next
@@ -181,22 +195,28 @@ impl Engine {
         if let Some(relay) = self.network.relay(direction) {
             relay.close(id);
         }
-        let FlowState { split, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
-            return;
-        };
-        if let Some(SplitConnection::Near(split)) = split
+        let state = &mut self.flows[usize::from(flow)];
+        if let Some(SplitConnection::Near(split)) = &mut state.split
             && split.held_syn.take().is_some()
         {
             split.id = None;
-        } else if reason.is_some() {
+        } else if reason.is_some()
+            && let Some(tcp) = state.tcp()
+        {
             tcp.stop(now);
         }
     }
 
-    /// Called when a flow's sender closes: nothing follows the data sent so far.
-    pub(super) fn close_leg(&mut self, flow: u16) {
-        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
-        split.end = split.end.or(tcp.connection.sent_segments());
+    /// Wakes an end of one of a relay's two connections. Once the flow's sender has closed, nothing follows the data sent so
+    /// far.
+    pub(super) fn wake_leg(&mut self, flow: u16, end: End) {
+        let state = &mut self.flows[usize::from(flow)];
+        let was_open = state.tcp().is_some_and(|tcp| !tcp.stopped);
+        state.call(flow, &mut self.network, |protocol, host| protocol.wake(end, host));
+        let closed = state.tcp().filter(|tcp| was_open && tcp.stopped);
+        let Some(sent) = closed.map(|tcp| tcp.sent_segments()) else { return };
+        let Some(split) = state.near_connection() else { return };
+        split.end = split.end.or(Some(sent));
         self.on_leg_segment(flow);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use component::Component;
 use crate::Error;
 use crate::datagrams::Datagrams;
 use crate::event_queue::EventQueue;
-use crate::packet::{Body, Packet, PacketDescriptor, Slab};
+use crate::packet::{Body, Packet, PacketDescriptor, Route, Slab};
 use crate::topology::Topology;
 use crate::trace::{LossCause, TraceEvent};
 use crate::tunnel::Tunnel;
@@ -22,7 +22,7 @@ use chains::Chains;
 use component::IdMap;
 use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use record::Work;
-use scenario::model::{Change, Experiment, Flow, Route};
+use scenario::model::{Change, Experiment, Flow};
 use std::collections::BTreeMap;
 use trace::WatchedLink;
 use units::Instant;
@@ -118,8 +118,7 @@ impl Network {
             self.trace_sent(route, descriptor);
         }
         match route {
-            Route::Path(path) => self.enter_path(path as u16, descriptor),
-            Route::Subflows => unreachable!("a packet of a subflow has a path"),
+            Route::Path(path) => self.enter_path(path, descriptor),
             Route::Tunnel => {
                 self.enter_tunnel(direction, descriptor);
                 Sent::Away

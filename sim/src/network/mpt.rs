@@ -2,10 +2,9 @@
 
 use super::Component;
 use super::Network;
-use crate::packet::{Body, Direction, Packet, PacketDescriptor};
+use crate::packet::{Body, Direction, Packet, PacketDescriptor, Route};
 use crate::tunnel::{Mpt, Tunnel};
 use link::EcnField;
-use scenario::model::Route;
 
 /// Size of a stray packet, bytes.
 const STRAY_BYTES: u32 = 100;

@@ -1,11 +1,10 @@
 //! What happens in the network of a traced run, as events.
 
 use super::Network;
-use crate::packet::{Direction, Packet, PacketDescriptor};
+use crate::packet::{Direction, Packet, PacketDescriptor, Route};
 use crate::trace::{Crossing, CrossingStep, LossCause, TraceEvent, Traced, TracedContent, TracedPacket};
 use crate::tunnel::Tunnel;
 use link::Packet as _;
-use scenario::model::Route;
 use std::collections::BTreeMap;
 use units::Instant;
 
@@ -78,7 +77,7 @@ impl Network {
     /// Traces a packet that a host sends.
     #[cold]
     pub(super) fn trace_sent(&mut self, route: Route, descriptor: PacketDescriptor) {
-        let path = if let Route::Path(path) = route { Some(path) } else { None };
+        let path = if let Route::Path(path) = route { Some(usize::from(path)) } else { None };
         self.push_trace(Traced::Sent(TracedPacket { path, ..self.traced(descriptor) }));
     }
 

@@ -1,6 +1,6 @@
 //! How long each limit has held back a flow's sender, and those of its subflows.
 
-use crate::connection::Connection;
+use crate::stream::transport::Sender;
 use transport::path::{Limit, LimitTimes, LimitedTimes};
 use units::{Instant, Span};
 
@@ -21,9 +21,9 @@ struct Totals {
 
 impl Totals {
     /// These and those of another connection, until `now`.
-    fn with(mut self, connection: &Connection, now: Instant) -> Self {
-        self.flow = self.flow + connection.limit_times(now);
-        for (index, times) in connection.subflow_limit_times(now).enumerate() {
+    fn with(mut self, sender: &impl Sender, now: Instant) -> Self {
+        self.flow = self.flow + sender.limit_times(now);
+        for (index, times) in sender.subflow_limit_times(now).enumerate() {
             match self.subflows.get_mut(index) {
                 Some(total) => *total = *total + times,
                 None => self.subflows.push(times),
@@ -34,27 +34,27 @@ impl Totals {
 }
 
 impl FlowLimits {
-    /// Called when `connection` is replaced by another one.
-    pub(crate) fn close(&mut self, connection: &Connection, now: Instant) {
-        self.buffers = self.buffer_times(connection, now);
-        self.earlier = Some(Box::new(self.totals(connection, now)));
+    /// Called when the connection of `sender` is replaced by another one.
+    pub(crate) fn close(&mut self, sender: &impl Sender, now: Instant) {
+        self.buffers = self.buffer_times(sender, now);
+        self.earlier = Some(Box::new(self.totals(sender, now)));
     }
 
     /// Called when the flow is complete or stopped, and at the end of the run. The first call counts.
     #[cold]
-    pub(crate) fn finish(&mut self, connection: &Connection, now: Instant) {
+    pub(crate) fn finish(&mut self, sender: &impl Sender, now: Instant) {
         if self.end.is_none() {
-            self.end = Some(Box::new((now, self.totals(connection, now))));
+            self.end = Some(Box::new((now, self.totals(sender, now))));
         }
     }
 
-    fn totals(&self, connection: &Connection, now: Instant) -> Totals {
-        self.earlier.as_deref().cloned().unwrap_or_default().with(connection, now)
+    fn totals(&self, sender: &impl Sender, now: Instant) -> Totals {
+        self.earlier.as_deref().cloned().unwrap_or_default().with(sender, now)
     }
 
-    /// How long receive window and send buffer have limited the flow, whose current connection this is, until `now`.
-    pub(crate) fn buffer_times(&self, connection: &Connection, now: Instant) -> LimitedTimes {
-        self.buffers + connection.limited_times(now)
+    /// How long receive window and send buffer have limited the flow, whose current sender this is, until `now`.
+    pub(crate) fn buffer_times(&self, sender: &impl Sender, now: Instant) -> LimitedTimes {
+        self.buffers + sender.limited_times(now)
     }
 
     /// The record of a flow that has ended.

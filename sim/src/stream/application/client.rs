@@ -11,7 +11,6 @@ use record::Distribution;
 use scenario::model::Requests;
 use transport::recovery::RttEstimator;
 use transport::tcp::SegmentKind;
-use transport::{mptcp, tcp};
 use units::{Instant, RngStream};
 
 /// The client of a flow of requests.
@@ -28,8 +27,6 @@ pub(crate) struct Client {
     served: u32,
     /// Time of the first transmission of the current request.
     requested_at: Instant,
-    /// The acknowledgement that the current request carries.
-    piggybacked: Option<Piggyback>,
     rtt: RttEstimator,
     /// Times from each request to the last byte of its response.
     pub times: Distribution,
@@ -48,13 +45,6 @@ enum State {
     },
     Receiving,
     Stopped,
-}
-
-/// The acknowledgement that a request carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piggyback {
-    Tcp(tcp::Ack),
-    Mptcp(mptcp::Ack),
 }
 
 /// A request to be sent.
@@ -76,7 +66,6 @@ impl Client {
             retransmissions: 0,
             served: 0,
             requested_at: start,
-            piggybacked: None,
             rtt: RttEstimator::default(),
             times: Distribution::default(),
         }
@@ -129,18 +118,11 @@ impl Client {
         self.model.next_size(&mut self.rng)
     }
 
-    /// Sets the acknowledgement that the current request carries.
-    pub(crate) fn piggyback(&mut self, ack: Option<Piggyback>) {
-        self.piggybacked = ack;
-    }
-
-    /// Called when a request reaches the server. Returns the acknowledgement that it carries, if the request is new.
-    pub(crate) fn serve(&mut self, request_number: u32) -> Option<Option<Piggyback>> {
-        if request_number <= self.served {
-            return None;
-        }
-        self.served = request_number;
-        Some(self.piggybacked)
+    /// Called when a request reaches the server. Returns whether it is new.
+    pub(crate) fn serve(&mut self, request_number: u32) -> bool {
+        let is_new = request_number > self.served;
+        self.served = self.served.max(request_number);
+        is_new
     }
 
     /// Called when a segment with this number in the stream arrives; the response begins with `first_segment`.
@@ -207,6 +189,6 @@ mod tests {
     fn a_request_is_served_once() {
         let mut client = client();
         client.wake(client.deadline());
-        assert_eq!((client.serve(1), client.serve(1)), (Some(None), None));
+        assert_eq!((client.serve(1), client.serve(1)), (true, false));
     }
 }

@@ -1,11 +1,11 @@
-//! The application on top of a TCP flow: greedy, at a constant rate, answering requests, or sending a video.
+//! The application on top of a flow: greedy, at a constant rate, answering requests, or sending a video.
 //!
 //! TCP moves segments; their payload is known here. All segments of a message are full but its last one.
 
 mod client;
 mod video;
 
-pub(crate) use client::{Client, Piggyback, RequestKind};
+pub(crate) use client::{Client, RequestKind};
 pub(crate) use video::Video;
 
 use scenario::model;
