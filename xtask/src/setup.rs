@@ -30,6 +30,11 @@ const PACKAGES: &[Package] = &[
     Package { name: "faketime", command: "faketime", purpose: "the tunnel's tests: clocks that are behind" },
     Package { name: "ansible-core", command: "ansible-playbook", purpose: "the packaging's tests: the role for hosts" },
     Package { name: "nix-bin", command: "nix-instantiate", purpose: "the packaging's tests: the module for NixOS" },
+    Package {
+        name: "prometheus",
+        command: "promtool",
+        purpose: "the daemon's metrics: their names, alerts and queries",
+    },
     Package { name: "iputils-ping", command: "ping", purpose: "the tunnel's tests: whether a host answers" },
     Package { name: "conntrack", command: "conntrack", purpose: "the tunnel's tests: a carrier that forgets mappings" },
     Package { name: "bash", command: "bash", purpose: "the tunnel's tests: datagrams from a guest" },

@@ -38,6 +38,7 @@ mod notifications;
 mod packet_socket;
 mod policy;
 mod privileges;
+mod prometheus;
 mod protocol;
 mod python;
 mod quota;

@@ -6,6 +6,7 @@ pub mod dashboard;
 pub mod data_plane;
 pub mod event;
 mod handshake_times;
+mod journal;
 mod kept_file;
 pub mod keys;
 pub mod log;

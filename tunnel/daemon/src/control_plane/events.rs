@@ -1,5 +1,6 @@
 //! The bounded log of events: kept for `GET /v1/events`, sent to subscribers, and written to the journal.
 
+use super::metrics::EventCounts;
 use crate::event::{Event, EventKind, EventLevel};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +22,7 @@ pub struct EventLog {
 struct Ring {
     events: VecDeque<Event>,
     latest_sequence: u64,
+    counts: EventCounts,
 }
 
 impl Default for EventLog {
@@ -42,6 +44,7 @@ impl EventLog {
                 ring.events.pop_front();
             }
             ring.events.push_back(event.clone());
+            *ring.counts.entry((event.kind, event.level)).or_default() += 1;
             event
         };
         write_to_journal(&event);
@@ -72,6 +75,12 @@ impl EventLog {
         }
         latest.reverse();
         latest
+    }
+
+    /// The number of events since the start, by kind and level.
+    #[must_use]
+    pub fn counts(&self) -> EventCounts {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts.clone()
     }
 
     /// All events from now on. A receiver that falls behind by more than [`MAX_EVENTS`] gets the number of lost events.

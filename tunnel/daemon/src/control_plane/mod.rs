@@ -51,7 +51,7 @@ pub use events::{EventLog, MAX_EVENTS};
 pub use handle::{ChangeReply, DataPlaneHandle, PendingStatus, ResolveReply, SilentPath, StatusReply};
 pub(crate) use line::reached_by;
 pub use live::{PathFinding, examine_paths, second_translator, translation};
-pub use metrics::{MEDIA_TYPE, encode_openmetrics};
+pub use metrics::{EventCounts, MAX_PEERS, MetricsFormat, encode_metrics};
 pub use monitor::Observer;
 pub use network::{Network, has_strict_reverse_path, route_halves};
 pub use observation::kept_handshake_time;

@@ -7,7 +7,7 @@
 //! | `POST /v1/events` | adds an event of this host, from `ropewalk setup keep` |
 //! | `GET /v1/history` | [the samples](crate::dashboard) between two times, as JSON |
 //! | `GET /v1/stream` | the samples of each second, and each event, as server-sent events |
-//! | `GET /metrics` | the status as OpenMetrics text |
+//! | `GET /metrics?max-peers=N` | the status as metrics, in the format that `Accept` prefers |
 //! | `POST /v1/reload` | reads the file again; the changes, one line each |
 //! | `POST /v1/down` | ends the tunnel |
 //! | `POST /v1/paths` | adds the path of the body, a `[[path]]` in TOML |
@@ -16,14 +16,14 @@
 //! | `DELETE /v1/alone` | ends that |
 
 use super::handle::{DataPlaneHandle, PendingStatus};
-use super::metrics;
+use super::metrics::{MAX_PEERS, MetricsFormat, encode_metrics};
 use super::monitor::Observer;
 use super::privileges::process_status;
 use crate::config::{ClientIdentity, LOCKED};
 use crate::event::{Event, EventKind, HostEvent};
 use crate::status::TunnelStatus;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
@@ -108,6 +108,13 @@ struct EventsQuery {
     since: u64,
 }
 
+/// The query of `GET /metrics`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct MetricsQuery {
+    max_peers: Option<usize>,
+}
+
 /// Requests the status of the data plane; `None` if it does not answer.
 pub(super) async fn request_status(data_plane: &dyn DataPlaneHandle) -> Option<TunnelStatus> {
     let (sender, receiver) = oneshot::channel();
@@ -171,12 +178,12 @@ async fn add_event(State(shared): State<Shared>, text: String) -> Response {
     StatusCode::OK.into_response()
 }
 
-async fn metrics_text(State(shared): State<Shared>) -> Response {
-    match shared.status().await {
-        Some(status) => ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::encode_openmetrics(&Arc::new(status)))
-            .into_response(),
-        None => unavailable(),
-    }
+async fn metrics_text(State(shared): State<Shared>, Query(query): Query<MetricsQuery>, headers: HeaderMap) -> Response {
+    let Some(status) = shared.status().await else { return unavailable() };
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let format = MetricsFormat::preferred(accept.unwrap_or_default());
+    let text = encode_metrics(&status, &shared.observer.events.counts(), query.max_peers.unwrap_or(MAX_PEERS), format);
+    ([(header::CONTENT_TYPE, format.media_type())], text).into_response()
 }
 
 fn unavailable() -> Response {

@@ -1,13 +1,15 @@
 //! The status of a running tunnel: JSON, metrics, and `show`.
 
 use ropewalk_daemon::control_plane::{
-    ChangeReply, DataPlaneHandle, ResolveReply, SilentPath, StatusReply, encode_openmetrics, route_halves,
+    ChangeReply, DataPlaneHandle, MetricsFormat, ResolveReply, SilentPath, StatusReply, encode_metrics, route_halves,
 };
 use ropewalk_daemon::data_plane::LinkEvent;
-use ropewalk_daemon::event::{Cause, CauseKind};
+use ropewalk_daemon::event::{Cause, CauseKind, EventKind, EventLevel};
 use ropewalk_daemon::show::{dump, show};
 use ropewalk_daemon::status::{PathState, TunnelStatus};
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 #[test]
@@ -36,10 +38,75 @@ fn the_cause_of_a_path_without_data_is_shown_with_its_remedy_and_is_a_metric() {
         let shown = show(&status, width);
         assert!(shown.contains(&format!("  lte: {text}\n    remedy: {remedy}\n")), "{shown}");
     }
-    let metrics = encode_openmetrics(&Arc::new(status));
-    let peer = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
-    let labels = format!("{{interface=\"rw0\",peer=\"{peer}\",name=\"office\",path=\"lte\",cause=\"no-route\"}}");
-    assert!(metrics.contains(&format!("ropewalk_path_cause{labels} 1.0\n")), "{metrics}");
+    let metrics = metrics(&status, usize::MAX, MetricsFormat::Text);
+    let labels = "{interface=\"rw0\",peer=\"office\",path=\"lte\",cause=\"no-route\"}";
+    assert!(metrics.contains(&format!("ropewalk_path_cause{labels} 1\n")), "{metrics}");
+}
+
+fn metrics(status: &TunnelStatus, max_peers: usize, format: MetricsFormat) -> String {
+    let events = [((EventKind::PathDown, EventLevel::Warn), 3)].into();
+    encode_metrics(status, &events, max_peers, format)
+}
+
+#[test]
+fn metrics_that_are_not_known_are_absent_and_series_are_bounded() {
+    let mut status = TunnelStatus::example();
+    let has = |text: &str, name: &str, path: &str| {
+        text.lines().any(|line| line.starts_with(&format!("ropewalk_{name}{{")) && line.contains(path))
+    };
+    let measured = ["path_srtt_seconds", "path_loss_ratio", "path_send_share_ratio", "path_capacity_bytes_per_second"];
+    status.peers[0].paths[1].state = PathState::Down;
+    let text = metrics(&status, usize::MAX, MetricsFormat::Text);
+    for name in measured {
+        assert!(has(&text, name, "\"fibre\"") && !has(&text, name, "\"lte\""), "{name}\n{text}");
+    }
+    assert!(text.contains("path=\"lte\"} 0\n") && !text.contains("NaN"), "{text}");
+    // The key stands in one series.
+    let key = status.peers[0].public_key.clone().unwrap();
+    assert_eq!(text.matches(&key).count(), 1);
+    // A second peer of the same name makes no series twice.
+    let twin = status.peers[0].clone();
+    status.peers.push(ropewalk_daemon::status::PeerStatus { public_key: Some("second-key".into()), ..twin });
+    let text = metrics(&status, usize::MAX, MetricsFormat::Text);
+    let series: Vec<_> =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.rsplit_once(' ').unwrap().0).collect();
+    assert_eq!(series.iter().collect::<BTreeSet<_>>().len(), series.len(), "{text}");
+    let text = metrics(&status, 1, MetricsFormat::Text);
+    assert!(text.contains("ropewalk_peers_without_metrics{interface=\"rw0\"} 1\n"), "{text}");
+    assert!(!text.contains("second-key"));
+}
+
+#[test]
+fn every_metric_of_the_shipped_dashboard_and_alerts_exists() {
+    let mut status = TunnelStatus::example();
+    let cause = Cause { kind: CauseKind::NoRoute, text: String::new(), remedy: String::new() };
+    status.peers[0].paths[0].cause = Some(cause);
+    let text = metrics(&status, usize::MAX, MetricsFormat::Text);
+    let shipped = [
+        include_str!("../../../../packaging/prometheus/grafana.json"),
+        include_str!("../../../../packaging/prometheus/alerts.yml"),
+    ];
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    let names = shipped.iter().flat_map(|text| text.split(is_end)).filter(|word| word.starts_with("ropewalk_"));
+    let names: BTreeSet<&str> = names.collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{name}{{"))), "{name}\n{text}");
+    }
+}
+
+/// `promtool check metrics`, which also refuses names and descriptions that are not as Prometheus's conventions say.
+#[test]
+fn promtool_finds_nothing_wrong_with_the_metrics() {
+    let mut command = Command::new("promtool");
+    let Ok(mut child) = command.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
+        return testing::skip(testing::Reason::Missing, "promtool (Debian: prometheus)");
+    };
+    let text = metrics(&TunnelStatus::example(), usize::MAX, MetricsFormat::Text);
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{stderr}\n{text}");
 }
 
 #[test]
@@ -55,7 +122,7 @@ fn the_dump_has_a_line_for_each_object_and_tabs_between_fields() {
 /// OpenMetrics 1.0: comments, then `name{labels} value`; counters end in `_total`; `# EOF` ends it.
 #[test]
 fn the_metrics_are_openmetrics_in_base_units() {
-    let text = encode_openmetrics(&std::sync::Arc::new(TunnelStatus::example()));
+    let text = metrics(&TunnelStatus::example(), usize::MAX, MetricsFormat::OpenMetrics);
     assert!(text.ends_with("# EOF\n"), "{text}");
     let mut families = BTreeSet::new();
     for line in text.lines().filter(|line| *line != "# EOF") {
@@ -69,9 +136,12 @@ fn the_metrics_are_openmetrics_in_base_units() {
         }
     }
     for line in [
-        "ropewalk_path_srtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",name=\"office\",path=\"fibre\"} 0.0123",
+        "ropewalk_path_srtt_seconds{interface=\"rw0\",peer=\"office\",path=\"fibre\"} 0.0123",
         "ropewalk_dropped_packets_total{interface=\"rw0\",reason=\"no-peer\"} 5",
-        "ropewalk_uptime_seconds 3725.0",
+        "ropewalk_uptime_seconds{interface=\"rw0\"} 3725",
+        "ropewalk_events_total{interface=\"rw0\",kind=\"path-down\",level=\"warn\"} 3",
+        "ropewalk_build_info{version=\"0.1.0\",mode=\"ropewalk\"} 1",
+        "# UNIT ropewalk_path_sent_bytes bytes",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
@@ -126,7 +196,7 @@ fn the_socket_serves_the_status_and_the_metrics() {
     let expected = TunnelStatus { process, unix_ms, events, notices, program_version, ..TunnelStatus::example() };
     assert_eq!(status, expected);
     assert_eq!(client.request("GET", "/v1/events?since=3", "").unwrap(), "[]");
-    assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
+    assert!(client.request("GET", "/metrics", "").unwrap().contains("\nprocess_open_fds "));
     assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
     assert_eq!(Client::interfaces(&folder), ["rw0"]);
     assert!(Client::new(&folder, "rw1").status().unwrap_err().to_string().contains("no tunnel rw1 is up"));
