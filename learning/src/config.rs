@@ -1,6 +1,7 @@
 //! The configuration of an environment.
 
 use crate::message::{read, shortened};
+use crate::packets;
 use crate::scenario_worlds::{ScenarioFile, ScenarioWorlds};
 use link::RateTrace;
 use policy::{Action, Interval, Observation, Reward, Settings};
@@ -26,8 +27,7 @@ pub(crate) struct File {
     flow: Option<String>,
     #[serde(rename = "decides")]
     kind: Option<Kind>,
-    #[serde(default = "aurora")]
-    observation: String,
+    observation: Option<String>,
     history: Option<usize>,
     #[serde(default = "rate_change")]
     action: String,
@@ -53,10 +53,6 @@ impl Default for RewardFile {
 /// Length of an episode in drawn worlds, seconds.
 const DURATION_S: f64 = 10.0;
 
-fn aurora() -> String {
-    "aurora".to_owned()
-}
-
 fn rate_change() -> String {
     "rate_change".to_owned()
 }
@@ -79,6 +75,8 @@ pub enum Kind {
     Weights,
     /// As `weights`, but one number chooses the path of the `fixed` scheduler: the subflow's place, from 0.
     Path,
+    /// As `path`, but a number chooses the path of one packet. A step is a choice.
+    Packet,
 }
 
 impl Kind {
@@ -90,13 +88,20 @@ impl Kind {
             Self::Subflows => "subflows",
             Self::Weights => "weights",
             Self::Path => "path",
+            Self::Packet => "packet",
         }
+    }
+
+    /// Whether an action is the place of a path.
+    #[must_use]
+    pub fn chooses_path(self) -> bool {
+        matches!(self, Self::Path | Self::Packet)
     }
 
     /// Whether an action changes the scheduler, and not rates or windows.
     #[must_use]
     pub fn is_scheduler(self) -> bool {
-        matches!(self, Self::Weights | Self::Path)
+        matches!(self, Self::Weights | Self::Path | Self::Packet)
     }
 }
 
@@ -268,12 +273,17 @@ impl Config {
         }
         let (worlds, kind, subflows) = worlds(&file)?;
         let settings = Settings {
-            observation: Observation::parse(&file.observation, file.history)
+            observation: Observation::parse(file.observation.as_deref().unwrap_or("aurora"), file.history)
                 .map_err(|fault| ConfigError::new("observation", fault.to_string()))?,
             action: Action::parse(&file.action).map_err(|fault| ConfigError::new("action", fault.to_string()))?,
             interval: Interval::parse(&file.interval).map_err(|problem| ConfigError::new("interval", problem))?,
             paths: subflows,
         };
+        let given = [("observation", file.observation.is_some()), ("history", file.history.is_some())];
+        if let (Kind::Packet, Some((key, _))) = (kind, given.iter().find(|(_, is_given)| *is_given)) {
+            let problem = "a scheduler of packets sees the paths as they are; see `packet_features`";
+            return Err(ConfigError::new(key, problem));
+        }
         let reward = reward(&file.reward)?;
         if let Worlds::Scenario(worlds) = &worlds {
             worlds.check_reward(&reward)?;
@@ -284,13 +294,17 @@ impl Config {
     /// Number of values in one learner's observation.
     #[must_use]
     pub fn observation_len(&self) -> usize {
-        self.settings.observation_len()
+        if self.kind == Kind::Packet {
+            packets::observation_len(self.settings.paths)
+        } else {
+            self.settings.observation_len()
+        }
     }
 
     /// Number of values in one learner's action.
     #[must_use]
     pub fn action_len(&self) -> usize {
-        if self.kind == Kind::Path { 1 } else { self.settings.action_len() }
+        if self.kind.chooses_path() { 1 } else { self.settings.action_len() }
     }
 
     /// The largest absolute value of an action.
@@ -298,7 +312,7 @@ impl Config {
     pub fn action_limit(&self) -> f32 {
         match self.kind {
             Kind::Weights => 1.0,
-            Kind::Path => (self.settings.paths - 1) as f32,
+            Kind::Path | Kind::Packet => (self.settings.paths - 1) as f32,
             Kind::Single | Kind::Subflows => self.settings.action.limit(),
         }
     }
@@ -306,6 +320,9 @@ impl Config {
     /// The smallest and the largest possible value of each number of an observation.
     #[must_use]
     pub fn observation_range(&self) -> Vec<[f32; 2]> {
+        if self.kind == Kind::Packet {
+            return packets::observation_range(self.settings.paths);
+        }
         let features = self.settings.observation.features();
         let path = (0..self.settings.observation.history()).flat_map(|_| features.iter().map(|it| it.range()));
         let path: Vec<[f32; 2]> = path.collect();

@@ -1,6 +1,7 @@
 //! One world, advanced from decision to decision.
 
 use crate::config::{Config, ConfigError, Kind};
+use crate::packets::PacketRun;
 use crate::world::{MEAN_WEIGHT, World, draw, draw_baseline};
 use control::{Context, Controller};
 use policy::{PolicyController, Share, Summary};
@@ -36,6 +37,10 @@ pub struct Environment {
     end: Instant,
     /// Per learner: whether its interval has been closed and its action is due.
     awaits: Vec<bool>,
+    /// The run, if packets are scheduled one by one; it has the simulation until the episode ends.
+    packets: Option<PacketRun>,
+    /// Per learner: rewards before the first choice of a path, which the first step gives.
+    early_rewards: Vec<f64>,
     has_record: bool,
     rng: RngStream,
 }
@@ -77,6 +82,8 @@ impl Environment {
             awaits: vec![false; config.learners],
             config,
             simulation: None,
+            packets: None,
+            early_rewards: Vec::new(),
             flows: Vec::new(),
             share: Share::default(),
             has_record: false,
@@ -113,7 +120,44 @@ impl Environment {
         let kind = self.config.kind;
         self.begin(&world, if kind.is_scheduler() { Steering::Watching } else { Steering::FromOutside });
         observations.fill(0.0);
-        self.advance(observations, &mut vec![0.0; self.config.learners], measures);
+        let mut rewards = vec![0.0; self.config.learners];
+        if kind == Kind::Packet {
+            measures.copy_from_slice(&self.no_measures());
+            self.packets = Some(PacketRun::begin(self.take_for_packets()));
+            self.next_choice(observations, &mut rewards, measures);
+            self.early_rewards = rewards;
+        } else {
+            self.advance(observations, &mut rewards, measures);
+        }
+    }
+
+    /// Moves the begun simulation into an environment for the thread of a run by packets.
+    fn take_for_packets(&mut self) -> Self {
+        Self {
+            simulation: self.simulation.take(),
+            flows: self.flows.clone(),
+            has_record: self.has_record,
+            share: self.share,
+            end: self.end,
+            ..Self::new(Arc::clone(&self.config))
+        }
+    }
+
+    /// The measures before the first interval has ended.
+    pub(crate) fn no_measures(&self) -> Vec<f64> {
+        [0.0, 0.0, 0.0, f64::NAN, f64::NAN, 0.0, 0.0, self.share.capacity].repeat(self.config.learners)
+    }
+
+    /// Runs to the next choice of a path. Returns whether the episode is over.
+    fn next_choice(&mut self, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) -> bool {
+        let packets = self.packets.as_mut().expect("reset first");
+        rewards.fill(0.0);
+        rewards.iter_mut().zip(self.early_rewards.drain(..)).for_each(|(reward, early)| *reward = early);
+        let chooses = packets.next(observations, rewards, measures);
+        if let Some(learner) = chooses {
+            self.awaits[learner] = true;
+        }
+        chooses.is_none()
     }
 
     /// The whole episode of a seed with a classical algorithm in the place of the policy: a congestion control, or a
@@ -128,7 +172,7 @@ impl Environment {
             .map_err(|error| ConfigError::new("baseline", error.to_string()))?;
         environment.begin(&world, Steering::Watching);
         let learners = config.learners;
-        let mut observations = vec![0.0; learners * config.observation_len()];
+        let mut observations = vec![0.0; learners * config.settings.observation_len()];
         let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
         let (mut all_rewards, mut all_measures) = (Vec::new(), Vec::new());
         environment.advance(&mut observations, &mut rewards, &mut measures);
@@ -173,7 +217,7 @@ impl Environment {
             }
         }
         (self.share, self.end, self.flows) = (world.share, simulation.end(), world.learners.clone());
-        self.simulation = Some(simulation);
+        (self.simulation, self.packets) = (Some(simulation), None);
         self.awaits.fill(false);
     }
 
@@ -198,7 +242,10 @@ impl Environment {
                 self.awaits[learner] = false;
             }
         }
-        self.advance(observations, rewards, measures)
+        match self.config.kind {
+            Kind::Packet => self.next_choice(observations, rewards, measures),
+            _ => self.advance(observations, rewards, measures),
+        }
     }
 
     /// Whether the environment waits for a learner's action.
@@ -210,18 +257,23 @@ impl Environment {
     /// Virtual time in the world.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.simulation.as_ref().map_or(Instant::ZERO, Simulation::now)
+        let packets = self.packets.as_ref().map_or(Instant::ZERO, |packets| packets.now);
+        self.simulation.as_ref().map_or(packets, Simulation::now)
     }
 
     /// Sum of packets times links crossed since the reset.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
-        self.simulation.as_ref().map_or(0, |simulation| simulation.work().packet_hops)
+        let packets = self.packets.as_ref().map_or(0, |packets| packets.packet_hops);
+        self.simulation.as_ref().map_or(packets, |simulation| simulation.work().packet_hops)
     }
 
     /// Ends the episode and returns the simulation, for its record.
     pub fn take_simulation(&mut self) -> Option<Simulation> {
-        self.simulation.take()
+        match self.packets.take() {
+            Some(packets) => packets.finish().simulation,
+            None => self.simulation.take(),
+        }
     }
 
     /// A description of the last interval for people, one line per learner.
@@ -230,7 +282,7 @@ impl Environment {
         let now = self.now().as_secs_f64();
         let capacity = self.share.capacity;
         let lines = (0..self.config.learners).map(|learner| {
-            let paths = self.controller(learner).summaries().to_vec();
+            let paths = self.summaries(learner);
             let path = |s: &Summary| {
                 format!(
                     "{:.2} Mbit/s, RTT {:.1} ms (least {:.1}), lost {}, cwnd {}",
@@ -245,6 +297,14 @@ impl Environment {
             format!("{now:.3} s, learner {learner} of {capacity:.1} Mbit/s: {}\n", paths.join("; "))
         });
         lines.collect()
+    }
+
+    /// The measurements of a learner's paths in its last interval.
+    pub(crate) fn summaries(&mut self, learner: usize) -> Vec<Summary> {
+        match &self.packets {
+            Some(packets) => packets.summaries[learner].clone(),
+            None => self.controller(learner).summaries().to_vec(),
+        }
     }
 
     fn controller(&mut self, learner: usize) -> &mut PolicyController {
@@ -272,17 +332,26 @@ impl Environment {
                 let path = action[0].round().clamp(0.0, self.config.action_limit());
                 self.scheduler::<Fixed>(learner).set_path(PathId(path as u16));
             }
+            Kind::Packet => {
+                let path = action[0].round().clamp(0.0, self.config.action_limit());
+                self.packets.as_ref().expect("reset first").answer(learner, PathId(path as u16));
+            }
         }
     }
 
-    fn scheduler<S: Scheduler>(&mut self, learner: usize) -> &mut S {
+    /// The scheduler of a learner, which may be replaced before the first event.
+    pub(crate) fn scheduler_slot(&mut self, learner: usize) -> &mut Box<dyn Scheduler> {
         let simulation = self.simulation.as_mut().expect("reset first");
-        let scheduler: &mut dyn Scheduler = simulation.scheduler(self.flows[learner]).expect("several paths").as_mut();
+        simulation.scheduler(self.flows[learner]).expect("several paths")
+    }
+
+    fn scheduler<S: Scheduler>(&mut self, learner: usize) -> &mut S {
+        let scheduler: &mut dyn Scheduler = self.scheduler_slot(learner).as_mut();
         (scheduler as &mut dyn Any).downcast_mut().expect("draw has set it")
     }
 
     /// Runs to the next boundary at which a learner has to decide. Returns whether that is the end of the episode.
-    fn advance(&mut self, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) -> bool {
+    pub(crate) fn advance(&mut self, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) -> bool {
         rewards.fill(0.0);
         loop {
             let boundary = (0..self.config.learners).map(|learner| self.controller(learner).boundary()).min();
@@ -310,7 +379,7 @@ impl Environment {
     }
 
     fn observe(&mut self, learner: usize, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) {
-        let (len, share) = (self.config.observation_len(), self.share);
+        let (len, share) = (self.config.settings.observation_len(), self.share);
         let time = self.now().as_secs_f64();
         let controller = self.controller(learner);
         observations[learner * len..][..len].copy_from_slice(controller.observe());

@@ -137,7 +137,9 @@ impl Cell {
             "decides",
             match own {
                 Kind::Single => format!("`{kind}`, but `{name}` has one path, and no scheduler; `single` is right"),
-                _ => format!("`{kind}`, but `{name}` has several paths; `subflows`, `weights` or `path` are right"),
+                _ => format!(
+                    "`{kind}`, but `{name}` has several paths; `subflows`, `weights`, `path` or `packet` are right"
+                ),
             },
         ))
     }

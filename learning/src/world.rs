@@ -102,7 +102,7 @@ fn prepare(flow: &mut Flow, kind: Kind) {
             multipath.scheduler.parameters.insert("strict".to_owned(), params::ParamValue::Number(1.0));
             multipath.weights = vec![MEAN_WEIGHT; multipath.subflows.len()];
         }
-        (Kind::Path, Some(multipath)) => multipath.scheduler = "fixed".into(),
+        (Kind::Path | Kind::Packet, Some(multipath)) => multipath.scheduler = "fixed".into(),
         _ => *congestion = "cubic".into(),
     }
 }

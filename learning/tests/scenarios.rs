@@ -258,7 +258,7 @@ fn what_cannot_be_had_is_refused_with_its_key() {
         (
             MPTCP,
             json!({"decides": "single"}),
-            "decides: `single`, but `download` has several paths; `subflows`, `weights` or `path` are right",
+            "decides: `single`, but `download` has several paths; `subflows`, `weights`, `path` or `packet` are right",
         ),
         (
             MPTCP,
