@@ -24,7 +24,8 @@ pub(crate) struct File {
     learners: Option<usize>,
     /// The scenario whose runs are the worlds, instead of ranges.
     scenario: Option<ScenarioFile>,
-    flow: Option<String>,
+    /// The flows of the scenario that learn.
+    flow: Option<Vec<String>>,
     #[serde(rename = "decides")]
     kind: Option<Kind>,
     observation: Option<String>,
@@ -267,7 +268,7 @@ impl Config {
     /// the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, ConfigError> {
         let file = read(json)?;
-        let learners = file.learners.unwrap_or(1);
+        let learners = file.learners.or(file.flow.as_ref().map(Vec::len)).unwrap_or(1);
         if !(1..=64).contains(&learners) {
             return Err(ConfigError::new("agents", format!("{learners}: 1 to 64 are allowed")));
         }

@@ -33,7 +33,8 @@ pub struct Environment {
     simulation: Option<Simulation>,
     /// The learning flows by their places in the world.
     flows: Vec<usize>,
-    share: Share,
+    /// One per learner.
+    shares: Vec<Share>,
     end: Instant,
     /// Per learner: whether its interval has been closed and its action is due.
     awaits: Vec<bool>,
@@ -80,15 +81,15 @@ impl Environment {
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             awaits: vec![false; config.learners],
-            config,
             simulation: None,
             packets: None,
             early_rewards: Vec::new(),
             flows: Vec::new(),
-            share: Share::default(),
+            shares: vec![Share::default(); config.learners],
             has_record: false,
             end: Instant::ZERO,
             rng: RngStream::named(0, "environment"),
+            config,
         }
     }
 
@@ -137,7 +138,7 @@ impl Environment {
             simulation: self.simulation.take(),
             flows: self.flows.clone(),
             has_record: self.has_record,
-            share: self.share,
+            shares: self.shares.clone(),
             end: self.end,
             ..Self::new(Arc::clone(&self.config))
         }
@@ -145,7 +146,8 @@ impl Environment {
 
     /// The measures before the first interval has ended.
     pub(crate) fn no_measures(&self) -> Vec<f64> {
-        [0.0, 0.0, 0.0, f64::NAN, f64::NAN, 0.0, 0.0, self.share.capacity].repeat(self.config.learners)
+        let of_learner = |share: &Share| [0.0, 0.0, 0.0, f64::NAN, f64::NAN, 0.0, 0.0, share.capacity];
+        self.shares.iter().flat_map(of_learner).collect()
     }
 
     /// Runs to the next choice of a path. Returns whether the episode is over.
@@ -216,7 +218,7 @@ impl Environment {
                 *slot = Box::new(PolicyController::watching(settings, own));
             }
         }
-        (self.share, self.end, self.flows) = (world.share, simulation.end(), world.learners.clone());
+        (self.shares, self.end, self.flows) = (world.shares.clone(), simulation.end(), world.learners.clone());
         (self.simulation, self.packets) = (Some(simulation), None);
         self.awaits.fill(false);
     }
@@ -280,8 +282,8 @@ impl Environment {
     #[must_use]
     pub fn describe(&mut self) -> String {
         let now = self.now().as_secs_f64();
-        let capacity = self.share.capacity;
         let lines = (0..self.config.learners).map(|learner| {
+            let capacity = self.shares[learner].capacity;
             let paths = self.summaries(learner);
             let path = |s: &Summary| {
                 format!(
@@ -379,7 +381,7 @@ impl Environment {
     }
 
     fn observe(&mut self, learner: usize, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) {
-        let (len, share) = (self.config.settings.observation_len(), self.share);
+        let (len, share) = (self.config.settings.observation_len(), self.shares[learner]);
         let time = self.now().as_secs_f64();
         let controller = self.controller(learner);
         observations[learner * len..][..len].copy_from_slice(controller.observe());

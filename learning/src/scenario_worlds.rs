@@ -1,4 +1,4 @@
-//! The runs of a scenario as worlds: one of its flows learns.
+//! The runs of a scenario as worlds: one or several of its flows learn.
 
 use crate::config::{ConfigError, Kind};
 use crate::world::World;
@@ -24,7 +24,7 @@ pub(crate) struct ScenarioFile {
     quick: bool,
 }
 
-/// The cells of a scenario, of which the seed of an episode draws one, and the flow that learns.
+/// The cells of a scenario, of which the seed of an episode draws one, and the flows that learn.
 #[derive(Clone, Debug)]
 pub struct ScenarioWorlds {
     cells: Vec<Cell>,
@@ -35,17 +35,18 @@ pub struct ScenarioWorlds {
 struct Cell {
     parameters: Vec<(String, String)>,
     experiment: Experiment,
-    /// The learning flow by its place.
-    flow: usize,
-    share: Share,
+    /// The learning flows by their places.
+    flows: Vec<usize>,
+    /// One per learning flow.
+    shares: Vec<Share>,
 }
 
 impl ScenarioWorlds {
-    /// The worlds of a scenario in which `flow` learns; without a name, its only flow that can. `kind` is by default the
-    /// congestion control. Returns the kind, too.
+    /// The worlds of a scenario in which these flows learn; without names, its only flow that can. `kind` is by default
+    /// the congestion control. Returns the kind, too.
     pub(crate) fn new(
         file: &ScenarioFile,
-        flow: Option<&str>,
+        flows: Option<&[String]>,
         kind: Option<Kind>,
     ) -> Result<(Self, Kind), ConfigError> {
         let overrides = Overrides { sets: file.sets.clone(), quick: file.quick };
@@ -54,28 +55,31 @@ impl ScenarioWorlds {
         let cells: Vec<Cell> = scenario
             .cells
             .into_iter()
-            .map(|cell| Cell::new(cell.parameters, cell.experiment, flow))
+            .map(|cell| Cell::new(cell.parameters, cell.experiment, flows))
             .collect::<Result<_, _>>()?;
-        let subflows = cells[0].subflows();
-        if let Some(other) = cells.iter().find(|cell| cell.subflows() != subflows) {
-            let (name, count) = (other.name(), other.subflows());
-            let problem = format!("`{name}` has {subflows} paths in one cell and {count} in another; set one of them");
+        let (name, subflows) = cells[0].learners().next().expect("one learns at least");
+        if let Some((other, count)) = cells.iter().flat_map(Cell::learners).find(|(_, count)| *count != subflows) {
+            let (subflows, count) = (subflows.max(1), count.max(1));
+            let problem = match other == name {
+                true => format!("`{name}` has {subflows} paths in one cell and {count} in another; set one of them"),
+                false => format!("`{name}` has {subflows} paths and `{other}` {count}; let flows alike learn together"),
+            };
             return Err(ConfigError::new("flow", problem));
         }
-        let kind = cells[0].kind(kind)?;
+        let kind = kind_of(name, subflows, kind)?;
         Ok((Self { cells, subflows: subflows.max(1) }, kind))
     }
 
-    /// Number of paths of the learning flow.
+    /// Number of paths of each learning flow.
     #[must_use]
     pub fn subflows(&self) -> usize {
         self.subflows
     }
 
-    /// The name of the learning flow.
+    /// The names of the learning flows.
     #[must_use]
-    pub fn flow(&self) -> &str {
-        self.cells[0].name()
+    pub fn flows(&self) -> Vec<&str> {
+        self.cells[0].learners().map(|(name, _)| name).collect()
     }
 
     /// The swept keys and shown values of a cell.
@@ -88,18 +92,20 @@ impl ScenarioWorlds {
     /// cannot hold.
     pub(crate) fn draw(&self, seed: u64) -> World {
         let index = RngStream::named(seed, "cell").below(self.cells.len() as u64) as usize;
-        let Cell { experiment, flow, share, .. } = &self.cells[index];
+        let Cell { experiment, flows, shares, .. } = &self.cells[index];
         let seed = seed & (u64::MAX >> 1);
-        World { experiment: experiment.clone(), learners: vec![*flow], cell: index, seed, share: *share }
+        let (learners, shares) = (flows.clone(), shares.clone());
+        World { experiment: experiment.clone(), learners, cell: index, seed, shares }
     }
 
     /// Checks that there is a capacity by which a reward divides.
     pub(crate) fn check_reward(&self, reward: &Reward) -> Result<(), ConfigError> {
         let needs_capacity = matches!(reward, Reward::Sage | Reward::SageFriendliness);
-        match self.cells.iter().find(|cell| needs_capacity && cell.share.capacity == 0.0) {
-            Some(cell) => {
+        let learners = self.cells.iter().flat_map(|cell| cell.learners().zip(&cell.shares));
+        match learners.into_iter().find(|(_, share)| needs_capacity && share.capacity == 0.0) {
+            Some(((name, _), _)) => {
                 let problem = "divides by the capacity of the flow's paths, and no link of one has a rate";
-                Err(ConfigError::new("reward", format!("`{}`: {problem}; take another", cell.name())))
+                Err(ConfigError::new("reward", format!("`{name}`: {problem}; take another")))
             }
             None => Ok(()),
         }
@@ -107,42 +113,50 @@ impl ScenarioWorlds {
 }
 
 impl Cell {
-    fn new(parameters: Vec<(String, String)>, experiment: Experiment, name: Option<&str>) -> Result<Self, ConfigError> {
-        let flow = find(&experiment, name)?;
+    fn new(
+        parameters: Vec<(String, String)>,
+        experiment: Experiment,
+        names: Option<&[String]>,
+    ) -> Result<Self, ConfigError> {
+        let flows = match names {
+            Some(names) => names.iter().map(|name| find(&experiment, Some(name))).collect::<Result<Vec<_>, _>>()?,
+            None => vec![find(&experiment, None)?],
+        };
+        if let Some(twice) = (1..flows.len()).find(|place| flows[..*place].contains(&flows[*place])) {
+            let name = &experiment.flows[flows[twice]].name;
+            return Err(ConfigError::new("flow", format!("`{name}` is given twice")));
+        }
         let mut simulation =
             Simulation::new(&experiment, 0).map_err(|error| ConfigError::new("scenario", error.to_string()))?;
-        simulation.controller(flow).ok_or_else(|| ConfigError::new("flow", "it has no congestion control"))?;
-        let share = share(&experiment, &experiment.flows[flow]);
-        Ok(Self { parameters, experiment, flow, share })
-    }
-
-    fn name(&self) -> &str {
-        &self.experiment.flows[self.flow].name
-    }
-
-    /// Number of subflows; 0 for a flow over one path.
-    fn subflows(&self) -> usize {
-        self.experiment.flows[self.flow].kind.subflows().len()
-    }
-
-    /// The kind of the learner, if the flow can be one of that kind.
-    fn kind(&self, wanted: Option<Kind>) -> Result<Kind, ConfigError> {
-        let own = if self.subflows() > 0 { Kind::Subflows } else { Kind::Single };
-        let wanted = wanted.unwrap_or(own);
-        if (wanted == Kind::Single) == (own == Kind::Single) {
-            return Ok(wanted);
+        for flow in &flows {
+            simulation.controller(*flow).ok_or_else(|| ConfigError::new("flow", "it has no congestion control"))?;
         }
-        let (name, kind) = (self.name(), wanted.name());
-        Err(ConfigError::new(
-            "decides",
-            match own {
-                Kind::Single => format!("`{kind}`, but `{name}` has one path, and no scheduler; `single` is right"),
-                _ => format!(
-                    "`{kind}`, but `{name}` has several paths; `subflows`, `weights`, `path` or `packet` are right"
-                ),
-            },
-        ))
+        let shares = flows.iter().map(|flow| share(&experiment, &experiment.flows[*flow])).collect();
+        Ok(Self { parameters, experiment, flows, shares })
     }
+
+    /// The names of the learning flows and their numbers of subflows, which are 0 over one path.
+    fn learners(&self) -> impl Iterator<Item = (&str, usize)> {
+        let flows = self.flows.iter().map(|flow| &self.experiment.flows[*flow]);
+        flows.map(|flow| (flow.name.as_str(), flow.kind.subflows().len()))
+    }
+}
+
+/// The kind of the learners, if a flow of this number of subflows can be one of that kind.
+fn kind_of(name: &str, subflows: usize, wanted: Option<Kind>) -> Result<Kind, ConfigError> {
+    let own = if subflows > 0 { Kind::Subflows } else { Kind::Single };
+    let wanted = wanted.unwrap_or(own);
+    if (wanted == Kind::Single) == (own == Kind::Single) {
+        return Ok(wanted);
+    }
+    let kind = wanted.name();
+    let problem = match own {
+        Kind::Single => format!("`{kind}`, but `{name}` has one path, and no scheduler; `single` is right"),
+        _ => {
+            format!("`{kind}`, but `{name}` has several paths; `subflows`, `weights`, `path` or `packet` are right")
+        }
+    };
+    Err(ConfigError::new("decides", problem))
 }
 
 /// The flow that learns: that of this name, or the only one that can.

@@ -20,8 +20,8 @@ pub struct World {
     pub cell: usize,
     /// The seed of its run.
     pub seed: u64,
-    /// The capacity that the world offers a learning flow.
-    pub share: Share,
+    /// The capacity that the world offers each learning flow.
+    pub shares: Vec<Share>,
 }
 
 /// Bytes of a full packet on a link: Ethernet's preamble, header, checksum and gap included.
@@ -141,7 +141,8 @@ fn draw_from(ranges: &Ranges, config: &Config, seed: u64) -> World {
         experiment.flows.push(flow(name, Route::Path(path), start, &rivals.algorithms[algorithm], None));
     }
     let fair = capacity / (config.learners as f64 + f64::from(count));
-    World { experiment, learners: (0..config.learners).collect(), cell: 0, seed, share: Share { capacity, fair } }
+    let shares = vec![Share { capacity, fair }; config.learners];
+    World { experiment, learners: (0..config.learners).collect(), cell: 0, seed, shares }
 }
 
 fn draw_path(ranges: &Ranges, index: usize, rng: &mut RngStream) -> (PipeConfig, PipeConfig) {

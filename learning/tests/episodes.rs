@@ -216,7 +216,7 @@ fn a_trace_is_the_rate() {
     let path = r#"{"rate_mbps": [1, 1], "rtt_ms": [20, 20], "traces": [[1, 2, 3, 4, 5]]}"#;
     let keys = r#""action": "rate(5, 6)", "observation": "throughput_mbps", "interval": "1000ms""#;
     let config = Config::parse(&format!(r#"{{"paths": [{path}], {keys}}}"#)).expect("a good configuration");
-    assert_eq!(draw(&config, 1).share.capacity, 12.0);
+    assert_eq!(draw(&config, 1).shares[0].capacity, 12.0);
     let mut environment = Environment::new(Arc::new(config));
     let (mut seen, mut rewards, mut measures) = ([0.0], [0.0], [0.0; MEASURES.len()]);
     environment.reset(1, &mut seen, &mut measures);
@@ -249,7 +249,7 @@ fn traces_stand_for_the_rate_and_each_episode_begins_elsewhere_in_them() {
     let pinned = traced(r#""traces": [[1000, 4000]], "trace_offset_s": [2.5, 2.5]"#);
     assert_eq!(offset(&pinned, 1), Span::from_millis(2500));
     // A run of 10 s from 2.5 s has the opportunities at 4, 5, 8, 9 and 12 s.
-    assert_eq!(draw(&pinned, 1).share.capacity, 5.0 * 1500.0 * 8.0 / 10.0 / 1e6);
+    assert_eq!(draw(&pinned, 1).shares[0].capacity, 5.0 * 1500.0 * 8.0 / 10.0 / 1e6);
 }
 
 #[test]

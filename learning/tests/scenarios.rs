@@ -138,7 +138,7 @@ fn cubic_that_is_steered_by_nothing_gives_the_run_with_cubic() {
         (TUNNEL, "tcp", &[]),
     ] {
         for seed in [1, 2] {
-            let keys = json!({"flow": flow, "action": "cubic_steering", "interval": "20ms"});
+            let keys = json!({"flow": [flow], "action": "cubic_steering", "interval": "20ms"});
             let paths = if text == MPTCP { 2 } else { 1 };
             assert_eq!(episode(text, keys, &[0.0; 2][..paths], seed), run(text, sets, seed), "{flow}, seed {seed}");
         }
@@ -168,7 +168,7 @@ fn a_baseline_gives_the_run_with_that_algorithm() {
         let config = Arc::new(config(text, keys).expect("a good configuration"));
         Environment::baseline(&config, name, 5).expect("registered")
     };
-    let bbr = measured(BUSY, json!({"flow": "learner"}), Some("bbr"));
+    let bbr = measured(BUSY, json!({"flow": ["learner"]}), Some("bbr"));
     assert_eq!(bbr.run, run(BUSY, &["flow.learner.congestion=bbr"], 5));
     assert_eq!(bbr.measures.len(), bbr.rewards.len() * MEASURES.len());
     let own = measured(MPTCP, json!({}), None);
@@ -238,21 +238,21 @@ fn what_cannot_be_had_is_refused_with_its_key() {
     let problem = |text: &str, keys| config(text, keys).expect_err("it cannot be had").to_string();
     for (text, keys, expected) in [
         (BUSY, json!({}), "flow: is missing; several flows can learn: learner, rival, web, film"),
-        (BUSY, json!({"flow": "lerner"}), "flow: no flow is called `lerner`; did you mean `learner`?"),
+        (BUSY, json!({"flow": ["lerner"]}), "flow: no flow is called `lerner`; did you mean `learner`?"),
         (
             BUSY,
-            json!({"flow": "voice"}),
+            json!({"flow": ["voice"]}),
             "flow: `voice` sends UDP at a constant rate; a policy steers flows of TCP, MPTCP and multipath QUIC",
         ),
         (
             BUSY,
-            json!({"flow": "once"}),
+            json!({"flow": ["once"]}),
             "flow: `once` opens a connection for each request, and a policy steers one; set its `requests.connection` to \
              \"persistent\"",
         ),
         (
             BUSY,
-            json!({"flow": "web", "decides": "path"}),
+            json!({"flow": ["web"], "decides": "path"}),
             "decides: `path`, but `web` has one path, and no scheduler; `single` is right",
         ),
         (
@@ -274,7 +274,7 @@ fn what_cannot_be_had_is_refused_with_its_key() {
     assert!(wrong.starts_with("scenario: ") && wrong.contains("liar"), "{wrong}");
     let wrong = problem(&MPTCP.replace("duration", "duratoin"), json!({}));
     assert!(wrong.starts_with("scenario: ") && wrong.contains("duratoin"), "{wrong}");
-    let worlds = Config::parse(r#"{"paths": [], "flow": "x"}"#).expect_err("no scenario").to_string();
+    let worlds = Config::parse(r#"{"paths": [], "flow": ["x"]}"#).expect_err("no scenario").to_string();
     assert_eq!(worlds, "flow: there is no scenario, whose flow it would be");
 }
 
@@ -296,4 +296,42 @@ fn a_drawn_world_is_the_run_of_its_text() {
     }
     let traced = Config::parse(r#"{"paths": [{"rtt_ms": 10, "traces": [[1, 2, 3]]}]}"#).expect("a good configuration");
     assert_eq!(draw_unprepared(&traced, 1).to_toml(), None);
+}
+
+/// Two downloads over the same two paths, next to a film.
+fn pair() -> String {
+    let second = "\n[[flow]]\nname = \"second\"\nkind = \"mptcp\"\nstart = \"300ms\"\n";
+    let film = "\n[[flow]]\nname = \"film\"\npath = \"lte\"\nvideo = { kind = \"live\", rate = \"1mbit\" }\n";
+    format!("{MPTCP}{second}{film}")
+}
+
+#[test]
+fn two_learners_that_do_nothing_give_the_run() {
+    let flows = json!(["second", "download"]);
+    let keys = json!({"flow": flows, "action": "cubic_steering", "interval": "rtt"});
+    let config = Arc::new(config(&pair(), keys).expect("a good configuration"));
+    let mut environment = Environment::with_record(Arc::clone(&config));
+    let mut observations = vec![0.0; 2 * config.observation_len()];
+    let (mut rewards, mut measures) = ([0.0; 2], vec![0.0; 2 * MEASURES.len()]);
+    environment.reset(7, &mut observations, &mut measures);
+    let mut decided = [0, 0];
+    loop {
+        (0..2).for_each(|learner| decided[learner] += usize::from(environment.awaits(learner)));
+        if environment.step(&[0.0; 4], &mut observations, &mut rewards, &mut measures) {
+            break;
+        }
+    }
+    let cubic = ["flow.download.congestion=cubic", "flow.second.congestion=cubic"];
+    assert_eq!(environment.take_simulation().expect("reset").finish(), run(&pair(), &cubic, 7));
+    assert!(decided[0] > 20 && decided[1] > decided[0], "the second one starts later: {decided:?}");
+    assert_eq!([measures[7], measures[15]], [30.0; 2], "both have both paths");
+}
+
+#[test]
+fn learners_together_are_alike_and_different() {
+    let problem = |flows| config(&pair(), json!({"flow": flows})).expect_err("it cannot be had").to_string();
+    let unlike = "flow: `download` has 2 paths and `film` 1; let flows alike learn together";
+    assert_eq!(problem(json!(["download", "film"])), unlike);
+    assert_eq!(problem(json!(["download", "download"])), "flow: `download` is given twice");
+    assert_eq!(problem(json!([])), "agents: 0: 1 to 64 are allowed");
 }

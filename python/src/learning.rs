@@ -3,7 +3,10 @@
 use crate::error;
 use crate::results::Results;
 use crate::scenario::Scenario;
-use ::learning::{Batch, Config, Environment, Episode, MEASURES, Outputs, Saved, World, Worlds};
+use ::learning::{
+    Batch, CONNECTION_FEATURES, Config, Environment, Episode, MEASURES, Outputs, PATH_FEATURES, PacketFeature, Saved,
+    World, Worlds,
+};
 use ::policy::{Feature, Settings};
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
@@ -163,18 +166,18 @@ impl Environments {
         Ok((rewards, measures, facts(self.batch(), &world), Record(run)))
     }
 
-    /// What actions change: `single`, `subflows`, `weights` or `path`.
+    /// What actions change: `single`, `subflows`, `weights`, `path` or `packet`.
     #[getter]
     fn decides(&mut self) -> &'static str {
         self.batch().config().kind.name()
     }
 
-    /// The name of the flow of a scenario that learns; None for drawn worlds.
+    /// The names of the flows of a scenario that learn; none for drawn worlds.
     #[getter]
-    fn flow(&mut self) -> Option<String> {
+    fn flows(&mut self) -> Vec<String> {
         match &self.batch().config().worlds {
-            Worlds::Scenario(worlds) => Some(worlds.flow().to_owned()),
-            Worlds::Drawn(_) => None,
+            Worlds::Scenario(worlds) => worlds.flows().into_iter().map(str::to_owned).collect(),
+            Worlds::Drawn(_) => Vec::new(),
         }
     }
 
@@ -235,6 +238,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MEASURES", MEASURES.to_vec())?;
     let features = Feature::all().map(|it| (it.name(), it.unit(), it.range(), it.description()));
     module.add("FEATURES", features.collect::<Vec<_>>())?;
+    let names =
+        |features: &[PacketFeature]| features.iter().map(|it| (it.name, it.unit, it.description)).collect::<Vec<_>>();
+    module.add("PACKET_FEATURES", (names(&PATH_FEATURES), names(&CONNECTION_FEATURES)))?;
     module.add_class::<Record>()?;
     module.add_class::<Environments>()
 }
