@@ -39,10 +39,10 @@ pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
     Spanned::new(root.span(), DeValue::Table(report))
 }
 
-/// Removes the report's part of a file.
+/// Removes the report's part of a file, and its unknowns: what does not belong to an experiment.
 pub(crate) fn remove_report(root: &mut Node<'_>) {
     if let DeValue::Table(table) = root.get_mut() {
-        REPORT.iter().for_each(|key| drop(table.remove(*key)));
+        REPORT.iter().chain(&["free"]).for_each(|key| drop(table.remove(*key)));
     }
 }
 

@@ -12,6 +12,7 @@ mod defaults;
 mod edit;
 mod file;
 mod files;
+mod free;
 mod keys;
 mod renamed;
 mod resolve;
@@ -28,6 +29,7 @@ pub mod model;
 
 pub use built_in::{BuiltIn, built_in};
 pub use files::trace_file;
+pub use free::Free;
 pub use parse::{Error, did_you_mean};
 pub use scenario::{Cell, Overrides, Scenario, load, load_confined, parse, read_text};
 pub use schema::schema;

@@ -2,6 +2,7 @@
 
 use crate::file::File;
 use crate::files::{Base, Files};
+use crate::free::{self, Free};
 use crate::keys;
 use crate::model::Experiment;
 use crate::renamed::explained;
@@ -33,6 +34,8 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     /// The cells of the sweep, the last key turning fastest; one cell if nothing is swept.
     pub cells: Vec<Cell>,
+    /// The unknown keys, for `ropewalk fit`.
+    pub free: Vec<Free>,
     /// A results folder of the same cells to compare with.
     pub baseline: Option<PathBuf>,
     /// The file.
@@ -184,6 +187,7 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: Base<'_>) 
         source: file.source.clone().unwrap_or_default(),
         seeds: resolve::seeds(&file, template.cells())?,
         cells: Vec::new(),
+        free: free::read(&file)?,
         baseline: baseline.transpose()?,
         text: source.text.clone(),
         effective_text: None,

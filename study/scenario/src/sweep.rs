@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// The top-level keys of a scenario as a whole, which cannot differ between its cells.
-const SCENARIO_KEYS: [&str; 15] = [
+const SCENARIO_KEYS: [&str; 16] = [
     "name",
     "title",
     "about",
@@ -22,6 +22,7 @@ const SCENARIO_KEYS: [&str; 15] = [
     "seeds",
     "repetitions",
     SWEEP,
+    "free",
     "table",
     "figure",
     "claim",

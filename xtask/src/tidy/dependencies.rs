@@ -124,6 +124,7 @@ const CRATES: &[CrateRule] = &[
         "runner",
         &["control", "record", "report", "scenario", "schedule", "sim", "stack", "store", "strings", "units"],
     ),
+    impure("fit", &["control", "measured", "record", "runner", "scenario", "units"]),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
         "ropewalk",
@@ -132,8 +133,10 @@ const CRATES: &[CrateRule] = &[
             "daemon",
             "drill",
             "filesystem",
+            "fit",
             "kernel",
             "lab",
+            "measured",
             "mpt",
             "parse",
             "policy",

@@ -90,6 +90,9 @@ pub(crate) struct File {
     /// "near", value = "10ms" }`.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     sweep: Option<BTreeMap<String, Vec<serde_json::Value>>>,
+    /// Unknown keys of the links, each with the range in which `ropewalk fit` seeks it, on a logarithmic scale:
+    /// `"path.lte.rate" = "3mbit..60mbit"`.
+    pub(crate) free: Option<BTreeMap<String, Spanned<String>>>,
     /// Named fragments of a scenario, each laid over the rest of the file. The sweep goes over all cases, or over
     /// those in `sweep.case`.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]

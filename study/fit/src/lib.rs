@@ -1,0 +1,34 @@
+//! Links fitted to measurements of them, and advice by them.
+//!
+//! ```text
+//! probe     the measurement, made again in the simulator: the same probes as flows of a scenario
+//! observe   observables of a measurement, measured or simulated, and how far two of them are apart
+//! unknown   an unknown key of the links, with its range
+//! model     links with unknowns: those of a measurement, or those of a scenario; the naive links
+//! cma       the search
+//! search    searches from several starts to resampled measurements: the ensemble
+//! fitting   the ensemble next to its noise floor, the naive links and what was held out
+//! ```
+
+mod cma;
+mod error;
+mod fitting;
+mod interval;
+mod links;
+mod model;
+mod observe;
+mod parallel;
+mod probe;
+mod random;
+mod search;
+mod unknown;
+
+pub use cma::Cma;
+pub use error::Error;
+pub use fitting::{Compared, Fit, Member, Parameter, fit};
+pub use interval::{Interval, interval, median};
+pub use links::Links;
+pub use model::{Model, naive_links};
+pub use observe::Distance;
+pub use search::{Options, Progress, simulated_measurement};
+pub use unknown::Unknown;
