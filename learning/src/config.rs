@@ -167,6 +167,10 @@ pub struct PathRanges {
     /// Queue, in bandwidth-delay products; uniform, and never below four packets.
     #[serde(default = "one_bdp")]
     pub queue_bdp: Range,
+    /// Queue in packets, instead; uniform on a logarithmic scale, and never below four.
+    pub queue_packets: Option<Range>,
+    /// Queue in ms at the rate of the link, instead; uniform, and never below four packets.
+    pub queue_ms: Option<Range>,
     /// Traces. If there are any, one is drawn for the data direction, and the queue is sized by its mean rate.
     #[serde(default, deserialize_with = "crate::trace::list")]
     pub traces: Vec<RateTrace>,
@@ -394,6 +398,11 @@ fn check_path(index: usize, path: &PathRanges) -> Result<(), ConfigError> {
     path.rtt_ms.check(&key("rtt_ms"), [0.1, 10_000.0])?;
     path.loss.check(&key("loss"), [0.0, 0.9])?;
     path.queue_bdp.check(&key("queue_bdp"), [0.0, 1000.0])?;
+    if path.queue_packets.is_some() && path.queue_ms.is_some() {
+        return Err(ConfigError { key: key("queue_ms"), problem: "the path has `queue_packets`; give one".to_owned() });
+    }
+    path.queue_packets.map_or(Ok(()), |queue| queue.check(&key("queue_packets"), [1.0, 1e6]))?;
+    path.queue_ms.map_or(Ok(()), |queue| queue.check(&key("queue_ms"), [0.0, 1e5]))?;
     path.trace_offset_s.map_or(Ok(()), |offset| offset.check(&key("trace_offset_s"), [0.0, 1e7]))
 }
 

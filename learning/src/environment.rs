@@ -122,8 +122,8 @@ impl Environment {
         self.begin(&world, if kind.is_scheduler() { Steering::Watching } else { Steering::FromOutside });
         observations.fill(0.0);
         let mut rewards = vec![0.0; self.config.learners];
+        measures.copy_from_slice(&self.no_measures()); // a flow that starts later has none yet
         if kind == Kind::Packet {
-            measures.copy_from_slice(&self.no_measures());
             self.packets = Some(PacketRun::begin(self.take_for_packets()));
             self.next_choice(observations, &mut rewards, measures);
             self.early_rewards = rewards;

@@ -1,6 +1,6 @@
 //! Worlds drawn by seed.
 
-use crate::config::{Config, ConfigError, Kind, Range, Ranges, Worlds};
+use crate::config::{Config, ConfigError, Kind, PathRanges, Range, Ranges, Worlds};
 use link::{LossModel, PipeConfig, QueueConfig, QueueLimit, RateTrace};
 use policy::Share;
 use scenario::model::{
@@ -150,13 +150,13 @@ fn draw_path(ranges: &Ranges, index: usize, rng: &mut RngStream) -> (PipeConfig,
     let rate = ranges.rate_mbps.map(|range| Rate::from_bits((log_uniform(rng, range) * 1e6) as u64));
     let rtt = Span::from_secs_f64(log_uniform(rng, ranges.rtt_ms) / 1e3);
     let loss = uniform(rng, ranges.loss);
-    let queue_bdp = uniform(rng, ranges.queue_bdp);
+    let queue = draw_queue(ranges, rng);
     let traces = &ranges.traces;
     let trace = (!traces.is_empty()).then(|| traces[rng.below(traces.len() as u64) as usize].clone());
     let trace_offset = trace.as_ref().map_or(Span::ZERO, |trace| draw_offset(ranges.trace_offset_s, trace, rng));
     let traced_rate = trace.as_ref().map(RateTrace::mean_rate);
     let mean_rate = traced_rate.or(rate).expect("a path has a rate or traces");
-    let packets = ((queue_bdp * mean_rate.bytes_in(rtt) as f64) as u64).div_ceil(PACKET).max(MIN_QUEUE);
+    let packets = queue.packets(mean_rate, rtt).max(MIN_QUEUE);
     let pipe = |rate, limit| PipeConfig {
         rate,
         delay: Span(rtt.0 / 2),
@@ -169,6 +169,32 @@ fn draw_path(ranges: &Ranges, index: usize, rng: &mut RngStream) -> (PipeConfig,
     // Acknowledgements must not be a bottleneck: the reverse direction is never slower than the data direction.
     let reverse = pipe(rate.max(Some(mean_rate)), packets.max(1000));
     (PipeConfig { trace, trace_offset, ..forward }, reverse)
+}
+
+/// The size of a queue.
+enum Queue {
+    Bdp(f64),
+    Packets(f64),
+    Seconds(f64),
+}
+
+fn draw_queue(ranges: &PathRanges, rng: &mut RngStream) -> Queue {
+    match (ranges.queue_packets, ranges.queue_ms) {
+        (Some(packets), _) => Queue::Packets(log_uniform(rng, packets)),
+        (None, Some(ms)) => Queue::Seconds(uniform(rng, ms) / 1e3),
+        (None, None) => Queue::Bdp(uniform(rng, ranges.queue_bdp)),
+    }
+}
+
+impl Queue {
+    fn packets(&self, rate: Rate, rtt: Span) -> u64 {
+        let bytes = match self {
+            Self::Packets(packets) => return *packets as u64,
+            Self::Bdp(bdp) => bdp * rate.bytes_in(rtt) as f64,
+            Self::Seconds(seconds) => rate.bytes_in(Span::from_secs_f64(*seconds)) as f64,
+        };
+        (bytes as u64).div_ceil(PACKET)
+    }
 }
 
 /// The offset in a trace at which an episode begins: in a range of seconds, or anywhere.

@@ -338,6 +338,27 @@ fn a_wrong_configuration_is_refused_with_its_key() {
 }
 
 #[test]
+fn a_queue_is_given_in_packets_or_ms_too() {
+    let packets = |queue: &str| {
+        let path = format!(r#"{{"rate_mbps": 12.304, "rtt_ms": 40, {queue}}}"#);
+        let config = Config::parse(&format!(r#"{{"paths": [{path}]}}"#)).expect("a good configuration");
+        let sizes = (0..50).map(|seed| match draw(&config, seed).experiment.links[0].forward.queue.limit {
+            link::QueueLimit::Packets(packets) => packets,
+            other => panic!("{other:?}"),
+        });
+        let sizes: Vec<u64> = sizes.collect();
+        (*sizes.iter().min().expect("some"), *sizes.iter().max().expect("some"))
+    };
+    // A packet of 1538 bytes takes a millisecond.
+    assert_eq!(packets(r#""queue_ms": 100"#), (100, 100));
+    assert_eq!(packets(r#""queue_bdp": 2"#), (80, 80));
+    assert_eq!(packets(r#""queue_packets": 7"#), (7, 7));
+    assert_eq!(packets(r#""queue_packets": 1"#), (4, 4));
+    let (least, greatest) = packets(r#""queue_packets": [10, 1000]"#);
+    assert!((10..40).contains(&least) && (300..=1000).contains(&greatest), "{least}, {greatest}");
+}
+
+#[test]
 fn a_wrong_path_is_refused_with_its_key() {
     for (text, expected) in [
         (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#, "paths[0].rtt_ms: is missing"),

@@ -1,7 +1,8 @@
 //! Policies: ONNX models, evaluated by the code that the simulator and the tunnel run.
 
 use crate::error;
-use ::policy::onnx::{Evaluator, Model};
+use ::policy::onnx::Model;
+use ::policy::{ModelPolicy, Policy as _};
 use control::ParamValue;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 /// A policy that was read from an ONNX file.
 #[pyclass(module = "ropewalk._native")]
-pub(crate) struct Policy(Evaluator);
+pub(crate) struct Policy(ModelPolicy);
 
 #[pymethods]
 impl Policy {
@@ -18,14 +19,14 @@ impl Policy {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let ParamValue::File { bytes, .. } = ParamValue::read_file(&path)? else { unreachable!("it is a file's") };
-        let model = Model::read(&bytes);
-        let model = model.map_err(|error| error::policy(py, &format!("{}: {error}", path.display())))?;
-        Ok(Self(Evaluator::new(Arc::new(model))))
+        let policy = Model::read(&bytes).and_then(|model| ModelPolicy::new(Arc::new(model)));
+        policy.map(Self).map_err(|error| error::policy(py, &format!("{}: {error}", path.display())))
     }
 
-    /// The action for an observation of n numbers, or of one row of n: the bits that the simulator and the tunnel get.
+    /// The action for an observation of n numbers, or of one row of n: the bits that the simulator and the tunnel get. A
+    /// recurrent policy goes on from its last decision.
     fn act(&mut self, py: Python<'_>, observation: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
-        let expected = self.0.model().input_len();
+        let expected = self.0.observation_len();
         let rows = observation.extract().map_or_else(|_| observation.extract(), |row| Ok(vec![row]));
         let rows: Vec<Vec<f32>> = rows.map_err(|_| {
             let message = format!("an observation is {expected} numbers, or one row of them");
@@ -42,7 +43,14 @@ impl Policy {
                 return Err(error::policy(py, &message));
             }
         };
-        Ok(self.0.evaluate(observation).to_vec())
+        let mut action = vec![0.0; self.0.action_len()];
+        self.0.act(observation, &mut action).map_err(|error| error::policy(py, &error.to_string()))?;
+        Ok(action)
+    }
+
+    /// Forgets the state of a recurrent policy, for another connection.
+    fn reset(&mut self) {
+        self.0.reset();
     }
 
     /// Notes on the file for the user, one sentence each.
@@ -54,13 +62,13 @@ impl Policy {
     /// Numbers in an observation.
     #[getter]
     fn observation_size(&self) -> usize {
-        self.0.model().input_len()
+        self.0.observation_len()
     }
 
     /// Numbers in an action.
     #[getter]
     fn action_size(&self) -> usize {
-        self.0.model().output_len()
+        self.0.action_len()
     }
 
     /// The file's metadata, with the keys `ropewalk.observation`, `ropewalk.action` and so on.

@@ -9,6 +9,9 @@ const VERSION: &str = "1";
 /// Maximum number of paths for which one policy may decide.
 const MAX_PATHS: usize = 32;
 
+/// The key of the number of values that a recurrent policy carries from decision to decision.
+const STATE: &str = "ropewalk.state";
+
 /// A policy that was read from a file.
 #[derive(Clone, Debug)]
 pub struct PolicyFile {
@@ -18,7 +21,8 @@ pub struct PolicyFile {
 
 impl PolicyFile {
     /// Reads an ONNX file with the keys `ropewalk.version` (1), `ropewalk.observation`, `ropewalk.history`,
-    /// `ropewalk.action`, `ropewalk.interval` (`rtt`, or a time in ms or us) and `ropewalk.paths`.
+    /// `ropewalk.action`, `ropewalk.interval` (`rtt`, or a time in ms or us) and `ropewalk.paths`. With `ropewalk.state`, that many
+    /// values at the end of the model's output return at the end of its next input; they are 0 at first.
     ///
     /// # Errors
     /// A model that [`Model::read`] refuses, a key that is missing or has an unknown value, or a model whose vectors do
@@ -26,13 +30,15 @@ impl PolicyFile {
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let model = Model::read(bytes)?;
         let settings = settings(&model)?;
+        let state = state_len(&model)?;
+        let and_state = if state > 0 { " with the state" } else { "" };
         let lengths = [
-            ("input", model.input_len(), settings.observation_len(), "the observation"),
-            ("output", model.output_len(), settings.action_len(), "the action"),
+            ("input", model.input_len(), settings.observation_len() + state, "the observation"),
+            ("output", model.output_len(), settings.action_len() + state, "the action"),
         ];
         for (side, is, wanted, what) in lengths {
             if is != wanted {
-                return Err(ModelError::Signature(format!("{side} of {is} numbers, {what} has {wanted}")));
+                return Err(ModelError::Signature(format!("{side} of {is} numbers, {what}{and_state} has {wanted}")));
             }
         }
         Ok(Self { model: Arc::new(model), settings })
@@ -76,26 +82,40 @@ impl PolicyFile {
     /// An instance of the policy, with its own memory.
     #[must_use]
     pub fn policy(&self) -> Box<dyn Policy> {
-        Box::new(OnnxPolicy(Evaluator::new(self.model.clone())))
+        Box::new(ModelPolicy::new(self.model.clone()).expect("the file has been checked"))
     }
 }
 
 /// The bytes of a file, and the policy parsed from them.
 type ReadFile = (Weak<[u8]>, Arc<PolicyFile>);
 
-fn settings(model: &Model) -> Result<Settings, ModelError> {
-    let text = |key: &'static str| match model.metadata().get(key) {
-        Some(text) => Ok(text.trim()),
-        None => Err(ModelError::Metadata(
+fn text<'m>(model: &'m Model, key: &'static str) -> Result<&'m str, ModelError> {
+    model.metadata().get(key).map(|text| text.trim()).ok_or_else(|| {
+        ModelError::Metadata(
             key,
             "is missing; `ropewalk.learning.metadata` makes the keys that docs/reference/policies.md lists".to_owned(),
-        )),
-    };
-    let count = |key: &'static str, max: usize| {
-        let text = text(key)?;
-        let count = text.parse().ok().filter(|count| (1..=max).contains(count));
-        count.ok_or_else(|| ModelError::Metadata(key, format!("`{text}` is not a number from 1 to {max}")))
-    };
+        )
+    })
+}
+
+fn count(model: &Model, key: &'static str, max: usize) -> Result<usize, ModelError> {
+    let text = text(model, key)?;
+    let count = text.parse().ok().filter(|count| (1..=max).contains(count));
+    count.ok_or_else(|| ModelError::Metadata(key, format!("`{text}` is not a number from 1 to {max}")))
+}
+
+/// Number of values that a model carries from decision to decision.
+fn state_len(model: &Model) -> Result<usize, ModelError> {
+    if !model.metadata().contains_key(STATE) {
+        return Ok(0);
+    }
+    let most = model.input_len().min(model.output_len()).saturating_sub(1);
+    count(model, STATE, most)
+}
+
+fn settings(model: &Model) -> Result<Settings, ModelError> {
+    let text = |key| text(model, key);
+    let count = |key, max| count(model, key, max);
     let version = text("ropewalk.version")?;
     if version != VERSION {
         let message = format!("`{version}` is not supported; this program reads version {VERSION}");
@@ -115,13 +135,59 @@ fn settings(model: &Model) -> Result<Settings, ModelError> {
     })
 }
 
-/// A policy that answers by a model.
+/// A policy that answers by a model, with the state that the model carries from decision to decision.
 #[derive(Debug)]
-struct OnnxPolicy(Evaluator);
+pub struct ModelPolicy {
+    evaluator: Evaluator,
+    /// An observation, and the state after it.
+    input: Vec<f32>,
+    state: usize,
+}
 
-impl Policy for OnnxPolicy {
+impl ModelPolicy {
+    /// A policy before its first decision.
+    ///
+    /// # Errors
+    /// A state in the metadata that is no number, or too many values for the model.
+    pub fn new(model: Arc<Model>) -> Result<Self, ModelError> {
+        let (state, input) = (state_len(&model)?, vec![0.0; model.input_len()]);
+        Ok(Self { evaluator: Evaluator::new(model), input, state })
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        self.evaluator.model()
+    }
+
+    /// Number of values of an observation.
+    #[must_use]
+    pub fn observation_len(&self) -> usize {
+        self.input.len() - self.state
+    }
+
+    /// Number of values of an action.
+    #[must_use]
+    pub fn action_len(&self) -> usize {
+        self.model().output_len() - self.state
+    }
+
+    /// Forgets the state, as before the first decision.
+    pub fn reset(&mut self) {
+        self.input.fill(0.0);
+    }
+}
+
+impl Policy for ModelPolicy {
     fn act(&mut self, observation: &[f32], action: &mut [f32]) -> Result<(), PolicyError> {
-        action.copy_from_slice(self.0.evaluate(observation));
-        Ok(())
+        self.input[..observation.len()].copy_from_slice(observation);
+        let (answer, next) = self.evaluator.evaluate(&self.input).split_at(action.len());
+        action.copy_from_slice(answer);
+        let state = &mut self.input[observation.len()..];
+        state.copy_from_slice(next);
+        match state.iter().find(|number| !number.is_finite()) {
+            Some(number) => Err(PolicyError(format!("the policy's state is {number}"))),
+            None => Ok(()),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub use action::{Action, ActionEntry, ActionError};
 pub use controller::{PolicyController, Settings};
 pub use entry::register;
 pub use feature::{Feature, Statistic, WindowedSignal};
-pub use file::PolicyFile;
+pub use file::{ModelPolicy, PolicyFile};
 pub use interval::Interval;
 pub use monitor::Summary;
 pub use observation::{Observation, ObservationError};

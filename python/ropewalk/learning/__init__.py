@@ -12,11 +12,11 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from .export import export_onnx, metadata
-from .worlds import Feature, Keys, PathRanges, PolicyKeys, Rivals, features, narrow
+from .worlds import Feature, Keys, PathRanges, PolicyKeys, Rivals, features, narrow, packet_features
 
 if TYPE_CHECKING:
     from ._episode import Episode
-    from .parallel import parallel_env
+    from .parallel import parallel_env, scenario_parallel_env
     from .scenarios import scenario_env
 
 __all__ = [
@@ -30,12 +30,19 @@ __all__ = [
     "features",
     "metadata",
     "narrow",
+    "packet_features",
     "parallel_env",
     "scenario_env",
+    "scenario_parallel_env",
 ]
 
-# They need gymnasium, `parallel_env` also pettingzoo.
-_LATER = {"Episode": "_episode", "parallel_env": "parallel", "scenario_env": "scenarios"}
+# They need gymnasium, those of several agents also pettingzoo.
+_LATER = {
+    "Episode": "_episode",
+    "parallel_env": "parallel",
+    "scenario_env": "scenarios",
+    "scenario_parallel_env": "parallel",
+}
 
 
 def _register() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
@@ -31,12 +31,13 @@ __all__ = [
     "WorldEnv",
     "check_decides",
     "meaning_of",
+    "results_of",
     "spaces_of",
 ]
 
 Array = NDArray[np.float32]
-Multipath = Literal["subflows", "weights", "path"]
-MULTIPATH_KINDS = ("subflows", "weights", "path")
+Multipath = Literal["subflows", "weights", "path", "packet"]
+MULTIPATH_KINDS = ("subflows", "weights", "path", "packet")
 
 
 def check_decides(decides: str, known: Sequence[str]) -> None:
@@ -50,7 +51,7 @@ def spaces_of(native: Environments) -> tuple[spaces.Space[Any], spaces.Space[Any
     low, high = np.array(native.observation_range, dtype=np.float32).T
     limit = native.action_limit
     observations = spaces.Box(low, high, dtype=np.float32)
-    if native.decides == "path":
+    if native.decides in ("path", "packet"):
         return observations, spaces.Discrete(int(limit) + 1)
     return observations, spaces.Box(-limit, limit, (native.action_size,), np.float32)
 
@@ -61,6 +62,14 @@ def meaning_of(native: Environments) -> dict[str, Any]:
     if meaning is None:
         raise ConfigError("decides: a scheduler has no file; only a policy of rates or windows is exported")
     return dict(zip(("observation", "history", "action", "interval", "paths"), meaning, strict=True))
+
+
+def results_of(native: Environments, scenario: Callable[[], Scenario]) -> Results:
+    """The record of an episode that is over, as results of the scenario of this one run."""
+    record = native.record(0)
+    if record is None:
+        raise ResetNeeded("the episode is not over: its record follows its end")
+    return Results(record.results(scenario()._resolved))
 
 
 def info_of(measures: NDArray[np.float64]) -> dict[str, float]:
@@ -150,10 +159,7 @@ class WorldEnv(gymnasium.Env[Array, Any]):
         They name the algorithm on which the actions build: CUBIC, or the schedulers `weighted` and `fixed`. Raises
         `gymnasium.error.ResetNeeded` before the end of an episode, and `ConfigError` for worlds with traces.
         """
-        record = self._native.record(0)
-        if record is None:
-            raise ResetNeeded("the episode is not over: its record follows its end")
-        return Results(record.results(self.scenario()._resolved))
+        return results_of(self._native, self.scenario)
 
     def _text(self) -> str | None:
         """The text of the present world as a scenario."""
@@ -196,7 +202,7 @@ class SinglePathEnv(WorldEnv):
 class MultipathEnv(WorldEnv):
     """`Ropewalk/Multipath-v0`: the rates or windows of an MPTCP flow's subflows, or what its scheduler does.
 
-    decides: `subflows`, `weights` or `path`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
+    decides: `subflows`, `weights`, `path` or `packet`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ _IR_VERSION = 8
 
 
 def metadata(
-    *, observation: str | Sequence[str], history: int, action: str, interval: str, paths: int = 1
+    *, observation: str | Sequence[str], history: int, action: str, interval: str, paths: int = 1, state: int = 0
 ) -> dict[str, str]:
     """The metadata of a policy's ONNX file for `onnx.helper.set_model_props`, for models exported by another tool.
 
@@ -28,9 +28,11 @@ def metadata(
     action: the quantity that the output changes, as the environment's `action`.
     interval: a time (`10ms`) or `rtt`.
     paths: 1 to decide for each path by itself; n for one decision for a group of n paths.
+    state: of a recurrent policy, the number of values that it carries from decision to decision: the last ones of the
+        model's output return as the last ones of its next input, and are 0 at first.
     """
-    if history < 1 or paths < 1:
-        raise ValueError(f"history {history} and paths {paths} have to be at least 1")
+    if history < 1 or paths < 1 or state < 0:
+        raise ValueError(f"history {history} and paths {paths} have to be at least 1, state {state} at least 0")
     return {
         "ropewalk.version": "1",
         "ropewalk.observation": observation if isinstance(observation, str) else ",".join(observation),
@@ -38,6 +40,7 @@ def metadata(
         "ropewalk.action": action,
         "ropewalk.interval": interval,
         "ropewalk.paths": str(paths),
+        **({"ropewalk.state": str(state)} if state else {}),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,28 +19,42 @@ from .worlds import PolicyKeys
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ScenarioEnv", "ScenarioVectorEnv", "scenario_env"]
+__all__ = [
+    "Decides",
+    "ScenarioEnv",
+    "ScenarioVectorEnv",
+    "loaded",
+    "scenario_env",
+    "scenario_keys",
+    "with_scenario",
+]
 
-Decides = Literal["single", "subflows", "weights", "path"]
+Decides = Literal["single", "subflows", "weights", "path", "packet"]
 _KINDS = ("single", *MULTIPATH_KINDS)
 _NAMES = tuple(PolicyKeys.__annotations__)
 
 
-def _keys(scenario: Scenario, flow: str | None, decides: str | None, keys: dict[str, Any]) -> dict[str, Any]:
+def scenario_keys(
+    scenario: Scenario, flows: Sequence[str] | None, decides: str | None, keys: dict[str, Any]
+) -> dict[str, Any]:
     """The configuration of the native environments."""
     check_names(keys, _NAMES)
     if decides not in (None, *_KINDS):
         raise ConfigError(f"decides: {decides!r} is not a kind of decisions; {suggestion(decides, _KINDS)}")
-    return {"scenario": scenario._parts(), "flow": flow, "decides": decides, **keys}
+    return {"scenario": scenario._parts(), "flow": flows, "decides": decides, **keys}
 
 
-def _loaded(scenario: Scenario | str | PathLike[str]) -> Scenario:
+def _only(flow: str | None) -> list[str] | None:
+    return None if flow is None else [flow]
+
+
+def loaded(scenario: Scenario | str | PathLike[str]) -> Scenario:
     return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
 
 
-def _with_scenario(options: dict[str, Any]) -> dict[str, Any]:
+def with_scenario(options: dict[str, Any]) -> dict[str, Any]:
     """Options with the scenario as the native environments take it."""
-    return {name: _loaded(option)._parts() for name, option in options.items()}
+    return {name: loaded(option)._parts() for name, option in options.items()}
 
 
 class ScenarioEnv(WorldEnv):
@@ -59,8 +74,8 @@ class ScenarioEnv(WorldEnv):
         render_mode: str | None = None,
         **keys: Unpack[PolicyKeys],
     ) -> None:
-        self._scenario = _loaded(scenario)  # first: an unpickled scenario registers its algorithms
-        super().__init__(_keys(self._scenario, flow, decides, dict(keys)), render_mode)
+        self._scenario = loaded(scenario)  # first: an unpickled scenario registers its algorithms
+        super().__init__(scenario_keys(self._scenario, _only(flow), decides, dict(keys)), render_mode)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begins the run of a seed, or the next one. The seed also draws the cell, if the scenario has several.
@@ -76,13 +91,13 @@ class ScenarioEnv(WorldEnv):
         scenario = self._scenario._only(world.cell, world.seed)
         if name is not None:
             key = "congestion" if self._native.decides in ("single", "subflows") else "scheduler"
-            scenario.set(f"flow.{self._native.flow}.{key}", name)
+            scenario.set(f"flow.{self._native.flows[0]}.{key}", name)
         return scenario
 
     def _change(self, options: dict[str, Any]) -> None:
-        super()._change(_with_scenario(options))
+        super()._change(with_scenario(options))
         if options:
-            self._scenario = _loaded(options["scenario"])
+            self._scenario = loaded(options["scenario"])
 
 
 class ScenarioVectorEnv(WorldVectorEnv):
@@ -105,8 +120,8 @@ class ScenarioVectorEnv(WorldVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **keys: Unpack[PolicyKeys],
     ) -> None:
-        self._scenario = _loaded(scenario)
-        configured = _keys(self._scenario, flow, decides, dict(keys))
+        self._scenario = loaded(scenario)
+        configured = scenario_keys(self._scenario, _only(flow), decides, dict(keys))
         super().__init__(num_envs, configured, threads, render_mode, autoreset_mode)
 
     def _scenario_of(self, world: World) -> Scenario:
@@ -116,9 +131,9 @@ class ScenarioVectorEnv(WorldVectorEnv):
         return self.scenario(index).to_toml()
 
     def _change(self, options: dict[str, Any]) -> None:
-        super()._change(_with_scenario(options))
+        super()._change(with_scenario(options))
         if options:
-            self._scenario = _loaded(options["scenario"])
+            self._scenario = loaded(options["scenario"])
 
 
 def scenario_env(
@@ -135,7 +150,8 @@ def scenario_env(
     flow: the flow that learns; needed if several can.
     decides: what an action changes. `single`: rate or window of a flow over one path. `subflows`: that of each path of
         an MPTCP or multipath QUIC flow. `weights`: the weights of its paths in the scheduler `weighted`. `path`: the
-        path of the packets of an interval, a number from 0. By default rates or windows.
+        path of the packets of an interval, a number from 0. `packet`: the path of one packet. By default rates or
+        windows.
     keys: observation, history, action, interval and reward, as of the other environments.
 
     Raises `ConfigError` for what cannot be had; the message names the key and what would be right.

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-from .._native import FEATURES
+from .._native import FEATURES, PACKET_FEATURES
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "config",
     "features",
     "narrow",
+    "packet_features",
 ]
 
 Range: TypeAlias = "float | Sequence[float] | NDArray[Any]"
@@ -47,6 +48,10 @@ class PathRanges(_Link, total=False):
     """Probability that a packet of data is lost; uniform. Default: none."""
     queue_bdp: Range
     """Queue, in bandwidth-delay products; uniform, at least four packets. Default: 1."""
+    queue_packets: Range
+    """Queue in packets instead, uniform on a logarithmic scale, at least four."""
+    queue_ms: Range
+    """Queue in ms at the link's rate instead; uniform, at least four packets."""
     traces: Sequence[Trace]
     """Files of traces, or mahimahi's lists of milliseconds: one is drawn for the direction of the data instead of a
     rate."""
@@ -69,7 +74,7 @@ class PolicyKeys(TypedDict, total=False):
     """What a policy sees, what its answers change, and what it is to maximise."""
 
     observation: str | Sequence[str]
-    """A preset (`aurora`, `orca`, `sage`) or names of `features()`. Default: `aurora`."""
+    """A preset (`aurora`, `orca`, `sage`) or names of `features()`. Default: `aurora`. None with `decides="packet"`."""
     history: int
     """Number of intervals in an observation. Default: 10 for `aurora`, otherwise 1."""
     action: str
@@ -115,6 +120,16 @@ def features() -> list[Feature]:
     return [Feature(name, unit, low, high, description) for name, unit, (low, high), description in FEATURES]
 
 
+def packet_features() -> tuple[list[Feature], list[Feature]]:
+    """What is observed with `decides="packet"`: numbers of each path, and after all paths those of the connection."""
+
+    def listed(rows: list[tuple[str, str, str]]) -> list[Feature]:
+        return [Feature(name, unit, 0.0, math.inf if unit else 1.0, text) for name, unit, text in rows]
+
+    of_path, of_connection = PACKET_FEATURES
+    return listed(of_path), listed(of_connection)
+
+
 def config(keys: Mapping[str, Any]) -> str:
     """The configuration of the native environments: JSON. Keys that are None take their defaults."""
     plain = {key: _plain(key, value) for key, value in keys.items() if value is not None}
@@ -147,7 +162,7 @@ def _plain(key: str, value: Any) -> Any:
 def narrow(paths: Sequence[PathRanges], share: float) -> list[PathRanges]:
     """The ranges narrowed around their middles to a share of their width, for curricula: 0 leaves the middles, 1 all.
 
-    The middle of rate and RTT is the geometric one.
+    The middle of rate, RTT and packets is the geometric one.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"a share of {share}; it has to be from 0 to 1")
@@ -156,12 +171,12 @@ def narrow(paths: Sequence[PathRanges], share: float) -> list[PathRanges]:
 
 def _narrowed(path: PathRanges, share: float) -> PathRanges:
     narrowed: dict[str, Any] = dict(path)
-    for key in ("rate_mbps", "rtt_ms", "loss", "queue_bdp"):
+    for key in ("rate_mbps", "rtt_ms", "loss", "queue_bdp", "queue_packets", "queue_ms"):
         if key not in narrowed:
             continue
         bounds = narrowed[key]
         least, greatest = (bounds, bounds) if isinstance(bounds, (int, float)) else bounds
-        if key in ("rate_mbps", "rtt_ms"):
+        if key in ("rate_mbps", "rtt_ms", "queue_packets"):
             middle, factor = math.sqrt(least * greatest), math.sqrt(greatest / least) ** share
             narrowed[key] = [middle / factor, middle * factor]
         else:

@@ -3,7 +3,7 @@
 //! A run has the same digest on every machine, so an evaluation must give the same bits everywhere. Inference libraries
 //! choose kernels by the processor (fused multiply-add or not, 4 to 16 lanes, their own `tanh`). Here every product and
 //! sum is a rounded 32-bit float in the order of ONNX's definition, and transcendental functions come from `libm`. The
-//! supported operators cover published policies: dense, convolutional and GRU layers, and the operators that exporters
+//! supported operators cover published policies: dense, convolutional and recurrent layers, and the operators that exporters
 //! add around them.
 //!
 //! Source: ONNX IR version 8 and later, operator sets 7 to 24, <https://onnx.ai/onnx/operators/>.
@@ -47,6 +47,7 @@ const OPERATORS: &[&str] = &[
     "Gather",
     "Gemm",
     "Identity",
+    "LSTM",
     "LayerNormalization",
     "LeakyRelu",
     "MatMul",

@@ -16,7 +16,7 @@ impl Builder {
             return Err(ModelError::Operator(node.operator.clone()));
         }
         let has_several = node.outputs.iter().skip(1).any(|name| !name.is_empty());
-        if node.outputs.is_empty() || has_several && !["GRU", "Split"].contains(&node.operator.as_str()) {
+        if node.outputs.is_empty() || has_several && !["GRU", "LSTM", "Split"].contains(&node.operator.as_str()) {
             return Err(wrong(node, "must have one output"));
         }
         if self.integer_node(node)? {
@@ -52,6 +52,7 @@ impl Builder {
             "BatchNormalization" => return self.batch_normalization(node),
             "Conv" => return self.convolution(node),
             "GRU" => return self.gru(node),
+            "LSTM" => return self.lstm(node),
             "Gather" => return self.gather(node),
             "Shape" => return self.shape(node),
             "Slice" => return self.slice(node),

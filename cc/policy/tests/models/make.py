@@ -209,6 +209,42 @@ answered(
     14,
 )
 
+answered(
+    "lstm",
+    [
+        node("Reshape", ["observation", "rows"], ["x"]),
+        node("LSTM", ["x", "w", "r", "b", "", "h0", "c0"], ["all", "last", "cell"], hidden_size=4),
+        node("Slice", ["all", "from", "to", "axis"], ["third"]),
+        node("Squeeze", ["third", "axis"], ["third0"]),
+        node("Concat", ["last", "third0", "cell"], ["both"], axis=2),
+        node("Squeeze", ["both", "axis"], ["action"]),
+    ],
+    {
+        "rows": i64(5, 1, 3),
+        "w": random(1, 16, 3),
+        "r": random(1, 16, 4),
+        "b": random(1, 32),
+        "h0": random(1, 1, 4),
+        "c0": random(1, 1, 4),
+        "from": i64(2),
+        "to": i64(3),
+        "axis": i64(0),
+    },
+    15,
+    12,
+)
+answered(
+    "lstm-plain",
+    [
+        node("Unsqueeze", ["observation", "axis"], ["x"]),
+        node("LSTM", ["x", "w", "r"], ["", "last"], hidden_size=2, activations=["Sigmoid", "Tanh", "Tanh"]),
+        node("Squeeze", ["last", "axis"], ["action"]),
+    ],
+    {"axis": i64(0), "w": random(1, 8, 3), "r": random(1, 8, 2)},
+    3,
+    2,
+)
+
 # Policies. `steady` answers 0 always, `nan` NaN from the first decision on.
 def meaning(**changes):
     keys = {"version": "1", "observation": "loss_ratio,queue_delay_ms", "history": "1", "action": "window_change(1)"}
@@ -223,6 +259,11 @@ root = [node("MatMul", ["observation", "w"], ["h"]), node("Sub", ["h", "one"], [
 save("nan-answer", root, {**zero, "one": f32([1])}, [1, 2], [1, 1], meaning())
 save("rounded", layer, {"w": np.zeros((2, 1))}, [1, 2], [1, 1], meaning(), element=TensorProto.DOUBLE)
 save("group", layer, {"w": f32([[0, 0]] * 4)}, [1, 4], [1, 2], meaning(paths="2"))
+# Counts its decisions in its state: action and state are both 0.1 of the observations' sum plus the state plus one.
+counting = [node("Gemm", ["observation", "w", "one"], ["action"])]
+count = {"w": f32([[0.1, 0.1], [0.1, 0.1], [1, 1]]), "one": f32([1, 1])}
+save("counting", counting, count, [1, 3], [1, 2], meaning(state="1"))
+save("wrong-state", counting, count, [1, 3], [1, 2], meaning(state="2"))
 save("wrong-size", layer, {"w": f32([[0]] * 3)}, [1, 3], [1, 1], meaning())
 save("wrong-version", layer, zero, [1, 2], [1, 1], meaning(version="2"))
 save("wrong-observation", layer, zero, [1, 2], [1, 1], meaning(observation="loss_ratio,queue"))
@@ -248,5 +289,6 @@ save("many-integers", [*counts, *identity], {}, [1, 3], [1, 3])
 kernel = node("Conv", ["observation", "w"], ["action"], pads=[60000, 60000])
 save("wide", [kernel], {"w": np.ones((1, 1, 3), dtype=np.float32)}, [1, 1], [1, 1])
 save("argmax", [node("ArgMax", ["observation"], ["action"])], {}, [1, 3], [1, 1])
-save("lstm", [node("LSTM", ["observation", "w", "w"], ["a", "b", "action"])], {"w": f32([[1]])}, [1, 3], [1, 1])
+peepholes = ["observation", "w", "w", "", "", "", "", "w"]
+save("peepholes", [node("LSTM", peepholes, ["action"])], {"w": f32([[1]])}, [1, 3], [1, 1])
 save("large", [*large, node("Concat", ["b"] * 512, ["action"], axis=-1)], {}, [1, 1], [1, 64 * 64 * 512])

@@ -1,7 +1,7 @@
 //! Files of policies: what their metadata has to say, and the algorithm `policy` of the registry.
 
 use control::{Context, Controller, FILE, LinuxRelease, ParamValue, PathEvent, PathInfo, Reduction, registry};
-use policy::{Interval, PolicyFile};
+use policy::{Interval, Policy, PolicyFile};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,10 +36,25 @@ fn wrong_metadata_is_refused_with_its_key() {
             "metadata `ropewalk.interval`: `10us` is not an interval; intervals are `rtt`, and times",
         ),
         ("wrong-size.onnx", "input of 3 numbers, the observation has 2"),
+        ("wrong-state.onnx", "metadata `ropewalk.state`: `2` is not a number from 1 to 1"),
     ] {
         let message = PolicyFile::read(&bytes(name)).unwrap_err().to_string();
         assert!(message.contains(phrase), "{name}: {message}");
     }
+}
+
+#[test]
+fn a_recurrent_policy_carries_its_state_from_decision_to_decision() {
+    let file = PolicyFile::read(&bytes("counting.onnx")).unwrap();
+    let (mut policy, mut other, mut action) = (file.policy(), file.policy(), [0.0]);
+    for decision in 1..=5 {
+        policy.act(&[0.0, 0.0], &mut action).unwrap();
+        assert_eq!(action, [decision as f32]);
+    }
+    other.act(&[10.0, 20.0], &mut action).unwrap();
+    assert_eq!(action, [4.0], "the state of another connection is 0 at first");
+    let failure = other.act(&[f32::INFINITY, 0.0], &mut action).unwrap_err();
+    assert_eq!(failure.0, "the policy's state is inf");
 }
 
 #[test]

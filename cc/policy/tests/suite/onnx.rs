@@ -26,7 +26,7 @@ fn a_dense_layer_of_whole_numbers_is_exact() {
 
 #[test]
 fn every_operator_answers_as_onnxruntime() {
-    for name in ["operators", "convolution", "gru", "gru-linear", "gru-plain", "indexing"] {
+    for name in ["operators", "convolution", "gru", "gru-linear", "gru-plain", "lstm", "lstm-plain", "indexing"] {
         let mut evaluator = evaluator(&format!("{name}.onnx"));
         for line in String::from_utf8(bytes(&format!("{name}.txt"))).unwrap().lines() {
             let numbers: Vec<f32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
@@ -60,7 +60,7 @@ fn what_is_not_supported_is_refused_by_name() {
         ("recurrent.onnx", "unsupported operator `Sin`; supported: Abs,"),
         ("nan.onnx", "tensor `w` contains NaN"),
         ("argmax.onnx", "unsupported operator `ArgMax`"),
-        ("lstm.onnx", "unsupported operator `LSTM`"),
+        ("peepholes.onnx", "operator `LSTM`: peepholes and coupled gates are not supported"),
         ("many-integers.onnx", "one decision takes"),
         ("wide.onnx", "operator `Conv`: shapes [1, 1] and [1, 1, 3]"),
         ("mismatch.onnx", "operator `MatMul`: matrices [1, 3] and [2, 2]"),
@@ -75,7 +75,7 @@ fn what_is_not_supported_is_refused_by_name() {
 
 #[test]
 fn no_truncated_or_altered_model_panics() {
-    for name in ["operators.onnx", "convolution.onnx", "gru.onnx", "indexing.onnx"] {
+    for name in ["operators.onnx", "convolution.onnx", "gru.onnx", "lstm.onnx", "indexing.onnx"] {
         check_altered(&bytes(name));
     }
 }
