@@ -15,6 +15,7 @@ mod interrupt;
 pub(crate) mod lab_driver;
 mod list;
 mod new;
+mod probe;
 mod progress;
 mod report;
 mod run;
@@ -23,7 +24,9 @@ mod worlds;
 
 use crate::arguments::AFTER_HELP;
 use crate::{Failure, output};
+use ::probe::PathSource;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use store::Shard;
@@ -41,6 +44,9 @@ pub(crate) enum StudyVerb {
     /// Check whether the fitted constants of a scenario still meet their targets, and find constants that would
     #[command(after_help = AFTER_HELP)]
     Fit(Fit),
+    /// Measure the paths to another host, alone and together: RTT, loss, jitter, TCP flows, policers, shared bottlenecks
+    #[command(after_help = AFTER_HELP)]
+    Probe(Probe),
     /// Run scripts of packetdrill against the simulator's TCP, in virtual time
     #[command(after_help = AFTER_HELP)]
     Drill(Drill),
@@ -216,6 +222,53 @@ pub(crate) struct Fit {
     pub(crate) jobs: Option<u16>,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Probe {
+    /// The other end, which runs `ropewalk probe --serve`
+    #[arg(value_name = "HOST[:PORT]", required_unless_present_any = ["serve", "import"])]
+    pub(crate) host: Option<String>,
+    /// Be the other end: answer those who know the token
+    #[arg(long, conflicts_with_all = ["host", "import"])]
+    pub(crate) serve: bool,
+    /// With --serve: the address [default: port 4756 of all addresses]
+    #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// A secret of both ends, at least 16 characters [default: the environment's ROPEWALK_PROBE_TOKEN; with --serve a new one,
+    /// which is printed]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) token: Option<String>,
+    /// A path, by the source address or the device of its packets; may be repeated [default: as the host routes]
+    #[arg(long = "path", value_name = "NAME=SOURCE")]
+    pub(crate) paths: Vec<PathSource>,
+    /// Number of repetitions of each stage
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeats: u32,
+    /// Longest time of a TCP flow
+    #[arg(long, value_name = "S", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(crate) seconds: u64,
+    /// Congestion controls of the TCP flows; the first one is that of calls and of paths together
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cubic,bbr")]
+    pub(crate) congestion: Vec<String>,
+    /// The most that may pass in both directions
+    #[arg(long, value_name = "SIZE", default_value = "500MB", value_parser = size)]
+    pub(crate) budget: u64,
+    /// The seed of the order of stages [default: a random one, which is printed]
+    #[arg(long, value_name = "S", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// Write the measurements as one JSON document; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Measure metered links, too
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print no progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Instead of measuring: read files of measurements, and make one document of them
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "host")]
+    pub(crate) import: Vec<PathBuf>,
+}
+
 /// Parts of the worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PartChoice {
@@ -373,6 +426,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
         StudyVerb::Fit(arguments) => fit::fit(arguments),
         StudyVerb::Drill(arguments) => drill::drill(arguments),
+        StudyVerb::Probe(arguments) => probe::probe(arguments),
         StudyVerb::Trace(arguments) => trace::trace(arguments),
         #[cfg(feature = "explore")]
         StudyVerb::Explore(arguments) => explore::explore(arguments),
@@ -393,6 +447,10 @@ fn seed(text: &str) -> Result<u64, String> {
 
 fn time(text: &str) -> Result<Span, String> {
     <parse::Time as parse::Quantity>::parse(text).map(|time| time.0)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    <parse::Size as parse::Quantity>::parse(text).map(|size| size.0)
 }
 
 fn key_and_value(text: &str) -> Result<String, String> {

@@ -121,10 +121,21 @@ pub enum StageKind {
     Tcp,
     /// Small datagrams next to a bulk flow.
     Call,
-    /// A search for a policer.
-    Policer,
     /// Several paths at once.
     Together,
+}
+
+impl StageKind {
+    /// The name in the document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IdleRtt => "idle-rtt",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Call => "call",
+            Self::Together => "together",
+        }
+    }
 }
 
 /// One stage, in the order in which they ran.

@@ -138,6 +138,27 @@ pub struct UdpStream {
     pub jitter_rfc3550_ms: Option<f64>,
 }
 
+impl UdpStream {
+    /// A stream of which nothing was measured.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            repeat: 0,
+            direction,
+            seconds: None,
+            rate_mbps: None,
+            payload_bytes: None,
+            sent: None,
+            received: None,
+            lost: None,
+            reordered: None,
+            duplicates: None,
+            loss_runs: None,
+            delay_variation_ms: None,
+            jitter_rfc3550_ms: None,
+        }
+    }
+}
+
 /// One TCP flow that always has data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -180,6 +201,27 @@ pub struct TcpFlow {
     /// The sender's maximum segment size, bytes of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u64>,
+}
+
+impl TcpFlow {
+    /// A flow of which nothing was measured.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            repeat: 0,
+            direction,
+            congestion: None,
+            seconds: None,
+            bytes: None,
+            goodput_mbps: None,
+            interval_s: None,
+            goodput_intervals_mbps: Vec::new(),
+            rtt_ms: None,
+            rtt_samples: Vec::new(),
+            sent_segments: None,
+            retransmitted_segments: None,
+            mss_bytes: None,
+        }
+    }
 }
 
 /// A call next to bulk: small datagrams, each of which the other end returns, while a TCP flow loads the path.

@@ -125,6 +125,7 @@ const CRATES: &[CrateRule] = &[
         &["control", "record", "report", "scenario", "schedule", "sim", "stack", "store", "strings", "units"],
     ),
     impure("fit", &["control", "measured", "record", "runner", "scenario", "units"]),
+    impure("probe", &["measured", "sock-diag", "units"]),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
         "ropewalk",
@@ -140,6 +141,7 @@ const CRATES: &[CrateRule] = &[
             "mpt",
             "parse",
             "policy",
+            "probe",
             "record",
             "report",
             "runner",
