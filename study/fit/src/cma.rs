@@ -40,8 +40,7 @@ impl Constants {
     fn new(dimensions: usize, population: usize) -> Self {
         let n = dimensions as f64;
         let half = (population as f64 + 1.0) / 2.0;
-        let raw: Vec<f64> =
-            (1..=population / 2).map(|rank| libm::log(half) - libm::log(rank as f64)).collect();
+        let raw: Vec<f64> = (1..=population / 2).map(|rank| libm::log(half) - libm::log(rank as f64)).collect();
         let sum: f64 = raw.iter().sum();
         let weights: Vec<f64> = raw.iter().map(|weight| weight / sum).collect();
         let mu_eff = 1.0 / weights.iter().map(|weight| weight * weight).sum::<f64>();

@@ -9,13 +9,15 @@ pub enum Error {
     Run(runner::Error),
     /// The measurement, an option or a folder does not do; with what would.
     Input(String),
+    /// A file or a folder cannot be written.
+    Output(String),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(error) => write!(f, "{error}"),
-            Self::Input(message) => f.write_str(message),
+            Self::Input(message) | Self::Output(message) => f.write_str(message),
         }
     }
 }

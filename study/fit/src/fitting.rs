@@ -101,7 +101,8 @@ pub fn fit(
     let problem = Problem::new(model, measured, options)?;
     let (values, evaluations) = search(&problem, keep_going)?;
     let naive_links = naive_links(measured);
-    let judged = parallel::map(options.threads, &values, |values| Judged::new(&problem, &model.links(values, None), true));
+    let judged =
+        parallel::map(options.threads, &values, |values| Judged::new(&problem, &model.links(values, None), true));
     let judged: Vec<Judged> = judged.into_iter().collect::<Result<_, _>>()?;
     let naive = Judged::new(&problem, &naive_links, false)?;
     let limit = OUTLIER * median(&judged.iter().map(|judged| judged.distance.fitted).collect::<Vec<_>>());
@@ -142,8 +143,7 @@ struct Judged {
 impl Judged {
     fn new(problem: &Problem<'_>, links: &Links, with_noise: bool) -> Result<Self, Error> {
         let (repeats, first) = (problem.repeats().max(MIN_REPEATS), 3_000_000);
-        let paths: Vec<usize> = (0..problem.targets.len()).collect();
-        let observe = |first: u64| problem.observe_links(links, &paths, &(first..first + repeats).collect::<Vec<_>>());
+        let observe = |first: u64| problem.observe_links(links, &(first..first + repeats).collect::<Vec<_>>());
         let observed = observe(first)?;
         let logs: Vec<Logs> = observed.iter().map(Observables::logs).collect();
         let measured: Vec<Logs> = problem.targets.iter().map(|target| target.observables.logs()).collect();
@@ -224,5 +224,12 @@ impl Fit {
     #[must_use]
     pub fn beats_naive(&self) -> bool {
         self.distance.fitted < self.naive.fitted
+    }
+
+    /// By how much the fits miss the measurement beyond what chance explains, as the standard deviation of a logarithm: what no
+    /// disagreement among the fits shows. Predictions are as uncertain.
+    #[must_use]
+    pub fn model_error(&self) -> f64 {
+        (self.distance.fitted * self.distance.fitted - self.noise.fitted * self.noise.fitted).max(0.0).sqrt()
     }
 }

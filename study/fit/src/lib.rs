@@ -8,21 +8,28 @@
 //! cma       the search
 //! search    searches from several starts to resampled measurements: the ensemble
 //! fitting   the ensemble next to its noise floor, the naive links and what was held out
+//! folder    a fit on disk: a document, the members as scenario files, and a page
+//! advise    the contest of all candidates over the ensemble, and what to recommend
 //! ```
 
+mod advise;
 mod cma;
 mod error;
 mod fitting;
+mod folder;
 mod interval;
 mod links;
 mod model;
 mod observe;
+mod page;
 mod parallel;
 mod probe;
 mod random;
 mod search;
+mod text;
 mod unknown;
 
+pub use advise::{Advice, AdviseOptions, Candidate, Goal, Mode, Outcome, Ranked, advise, candidates, outcomes};
 pub use cma::Cma;
 pub use error::Error;
 pub use fitting::{Compared, Fit, Member, Parameter, fit};

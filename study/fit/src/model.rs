@@ -87,7 +87,8 @@ impl Model {
         }
         let known: Vec<&str> = scenario.cells[0].experiment.paths.iter().map(|path| path.name.as_str()).collect();
         if let Some(path) = measured.paths.iter().find(|path| !known.contains(&path.name.as_str())) {
-            let message = format!("the scenario has no path `{}`, which was measured; it has {}", path.name, known.join(", "));
+            let message =
+                format!("the scenario has no path `{}`, which was measured; it has {}", path.name, known.join(", "));
             return Err(Error::Input(message));
         }
         let unknowns: Vec<Unknown> = all.iter().map(unknown_of).collect();
@@ -104,7 +105,11 @@ impl Model {
     pub(crate) fn links(&self, values: &[f64], paths: Option<&[usize]>) -> Links {
         match &self.kind {
             Kind::Scenario(links) => {
-                let sets = self.unknowns.iter().zip(values).map(|(unknown, value)| format!("{}={}", unknown.key, unknown.text(*value)));
+                let sets = self
+                    .unknowns
+                    .iter()
+                    .zip(values)
+                    .map(|(unknown, value)| format!("{}={}", unknown.key, unknown.text(*value)));
                 Links { sets: links.sets.iter().cloned().chain(sets).collect(), ..links.clone() }
             }
             Kind::Measured(names) => {
@@ -124,8 +129,9 @@ impl Model {
         let of = |key: &str| value(key).unwrap_or_default();
         let rate = of("rate");
         let reverse_rate = value("reverse.rate").unwrap_or(REVERSE_RATE.max(rate / 4.0));
-        let reverse_queue = value("reverse.queue.limit")
-            .map_or(String::new(), |packets| format!(", queue = {{ limit = \"{}p\" }}", packets.round().max(2.0) as u64));
+        let reverse_queue = value("reverse.queue.limit").map_or(String::new(), |packets| {
+            format!(", queue = {{ limit = \"{}p\" }}", packets.round().max(2.0) as u64)
+        });
         let bit = |rate: f64| rate.round().max(1.0) as u64;
         let us = |seconds: f64| (seconds * 1e6).round().max(0.0) as u64;
         format!(
@@ -141,12 +147,19 @@ impl Model {
             us(of("delay")),
             us(of("jitter")),
             of("queue.limit").round().max(2.0) as u64,
-            of("loss.to_bad"),
+            to_bad_percent(of("loss.share"), of("loss.burst")),
             100.0 / of("loss.burst").max(1.0),
             bit(reverse_rate),
             value("reverse.loss").unwrap_or(0.0),
         )
     }
+}
+
+/// The chance per packet of entering the bad state, percent, if `share` percent of the packets are lost and the bad state
+/// lasts for `burst` packets: the bad state holds `share / BAD_PERCENT` of all packets.
+fn to_bad_percent(share: f64, burst: f64) -> f64 {
+    let bad = (share / BAD_PERCENT).clamp(0.0, 0.9);
+    (100.0 * bad / (1.0 - bad) / burst.max(1.0)).min(100.0)
 }
 
 /// Traffic for reading a scenario of links that has none.
@@ -188,6 +201,8 @@ struct Seen {
     variation: Option<f64>,
     loss_percent: Option<f64>,
     upload_loss_percent: Option<f64>,
+    /// The least of any algorithm.
+    retransmitted_percent: Option<f64>,
 }
 
 impl Seen {
@@ -209,6 +224,11 @@ impl Seen {
             variation: ms("udp.down.delay above min, mean"),
             loss_percent: all.mean("udp.down.loss"),
             upload_loss_percent: all.mean("udp.up.loss"),
+            retransmitted_percent: all
+                .names()
+                .filter(|name| name.ends_with(".down.retransmitted"))
+                .filter_map(|name| all.mean(name))
+                .reduce(f64::min),
         }
     }
 }
@@ -219,12 +239,15 @@ fn unknowns_of(path: &MeasuredPath) -> Result<Vec<Unknown>, Error> {
     let (Some(best), Some(rtt)) = (seen.best, seen.rtt) else {
         let lacks = if seen.best.is_none() { "the goodput of a download" } else { "a round-trip time" };
         let name = &path.name;
-        return Err(Error::Input(format!("the measurement of `{name}` lacks {lacks}, without which nothing can be fitted")));
+        return Err(Error::Input(format!(
+            "the measurement of `{name}` lacks {lacks}, without which nothing can be fitted"
+        )));
     };
     let rate = best * 1.08;
     let waiting = (seen.rtt_under_load.unwrap_or(2.0 * rtt) - rtt).max(0.002);
     let queue = waiting * rate / PACKET_BITS;
-    let loss = seen.loss_percent.unwrap_or(0.1) / 3.0;
+    let losses = [seen.loss_percent, seen.retransmitted_percent].into_iter().flatten().map(|share| share.max(0.01));
+    let loss = losses.reduce(|one, other| (one * other).sqrt()).unwrap_or(0.1);
     let unknown = |key: &str, unit: &str, [low, high]: [f64; 2], start: f64| Unknown {
         key: format!("path.{}.{key}", path.name),
         unit: unit.to_owned(),
@@ -236,10 +259,15 @@ fn unknowns_of(path: &MeasuredPath) -> Result<Vec<Unknown>, Error> {
         unknown("rate", "bit/s", [0.6 * rate, 3.0 * rate], rate),
         unknown("walk_width", "", [1.03, 3.0], 1.3),
         unknown("walk_deviation", "", [0.01, 0.6], 0.1),
-        unknown("delay", "s", [(0.4 * rtt / 2.0).max(2e-5), (1.05 * rtt / 2.0).max(4e-5)], (rtt / 2.0 - 5e-4).max(0.45 * rtt)),
-        unknown("jitter", "s", [5e-5, 0.03], seen.variation.unwrap_or(1e-3)),
+        unknown(
+            "delay",
+            "s",
+            [(0.4 * rtt / 2.0).max(2e-5), (1.05 * rtt / 2.0).max(4e-5)],
+            (rtt / 2.0 - 5e-4).max(0.45 * rtt),
+        ),
+        unknown("jitter", "s", [5e-5, 0.03], 2.0 * seen.variation.unwrap_or(5e-4)),
         unknown("queue.limit", "packets", [4.0, 4000.0], queue.max(12.0)),
-        unknown("loss.to_bad", "%", [0.003, 5.0], loss.max(0.02)),
+        unknown("loss.share", "%", [0.003, 10.0], loss),
         unknown("loss.burst", "packets", [1.05, 20.0], 3.0),
     ];
     if let Some(upload) = seen.upload {
@@ -264,7 +292,8 @@ fn narrow(unknowns: &mut [Unknown], free: &Free) -> Result<(), Error> {
         return Err(Error::Input(message));
     };
     if unknown.unit != free.unit {
-        let message = format!("`{}` is a quantity in {}, such as {}", free.key, unknown.unit, unknown.text(unknown.start));
+        let message =
+            format!("`{}` is a quantity in {}, such as {}", free.key, unknown.unit, unknown.text(unknown.start));
         return Err(Error::Input(message));
     }
     (unknown.low, unknown.high) = (free.low, free.high);

@@ -97,7 +97,9 @@ fn add_known(
     let name = congestion.unwrap_or(DEFAULT_CONGESTION);
     match control::registry::find(name).is_some() {
         true => add(probes, probe(name.to_owned())),
-        false => notes.push(format!("{path}: the simulator has no congestion control `{name}`, so its flows are not used")),
+        false => {
+            notes.push(format!("{path}: the simulator has no congestion control `{name}`, so its flows are not used"))
+        }
     }
 }
 
@@ -110,6 +112,16 @@ impl Probe {
                 (direction, congestion) == (other, name)
             }
             _ => false,
+        }
+    }
+
+    /// How the names of its observables begin.
+    pub(crate) fn prefix(&self) -> String {
+        match self {
+            Self::Idle { .. } => "idle".to_owned(),
+            Self::Udp { direction, .. } => format!("udp.{}", direction.name()),
+            Self::Tcp { direction, congestion, .. } => format!("tcp.{congestion}.{}", direction.name()),
+            Self::Call { direction, congestion, .. } => format!("call.{congestion}.{}", direction.name()),
         }
     }
 
@@ -242,8 +254,14 @@ fn stream(probe: &Probe, flow: &Flow, repeat: u32) -> UdpStream {
     let delays = flow.one_way_delay_ms.unwrap_or_default();
     let above = |delay: f64| delay - delays.min;
     let record::Summary { mean, p50, p95, p99, min, max } = delays;
-    let variation =
-        record::Summary { mean: above(mean), p50: above(p50), p95: above(p95), p99: above(p99), min: above(min), max: above(max) };
+    let variation = record::Summary {
+        mean: above(mean),
+        p50: above(p50),
+        p95: above(p95),
+        p99: above(p99),
+        min: above(min),
+        max: above(max),
+    };
     let lost = flow.dropped_packets.min(flow.sent_packets);
     UdpStream {
         repeat,

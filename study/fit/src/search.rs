@@ -102,18 +102,23 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The observables of the paths of a group with these values of all unknowns.
+    /// The fitted observables of the paths of a group with these values of all unknowns. Probes that are held out are not
+    /// made.
     fn observe(&self, values: &[f64], group: &Group, seeds: &[u64]) -> Result<Vec<Observables>, Error> {
-        self.observe_links(&self.model.links(values, Some(&group.paths)), &group.paths, seeds)
+        let fitted = |probe: &&Probe| !is_held(&probe.prefix(), &self.options.hold);
+        let plan = |index: &usize| {
+            let target = &self.targets[*index];
+            (target.name.as_str(), target.probes.iter().filter(fitted).cloned().collect())
+        };
+        let plans: Vec<(&str, Vec<Probe>)> = group.paths.iter().map(plan).collect();
+        observe(&self.model.links(values, Some(&group.paths)), &plans, seeds)
     }
 
-    /// The observables of measured paths over links, each with a value per seed.
-    pub(crate) fn observe_links(&self, links: &Links, paths: &[usize], seeds: &[u64]) -> Result<Vec<Observables>, Error> {
-        let targets: Vec<&Target> = paths.iter().map(|index| &self.targets[*index]).collect();
-        let plans: Vec<(&str, &[Probe])> =
-            targets.iter().map(|target| (target.name.as_str(), target.probes.as_slice())).collect();
-        let measured = measure(links, &plans, seeds)?;
-        Ok(measured.iter().map(Observables::of).collect())
+    /// All observables of the measured paths over links, each with a value per seed.
+    pub(crate) fn observe_links(&self, links: &Links, seeds: &[u64]) -> Result<Vec<Observables>, Error> {
+        let plans: Vec<(&str, Vec<Probe>)> =
+            self.targets.iter().map(|target| (target.name.as_str(), target.probes.clone())).collect();
+        observe(links, &plans, seeds)
     }
 
     /// The least number of repetitions of a measured path.
@@ -122,9 +127,13 @@ impl<'a> Problem<'a> {
     }
 }
 
+fn observe(links: &Links, plans: &[(&str, Vec<Probe>)], seeds: &[u64]) -> Result<Vec<Observables>, Error> {
+    Ok(measure(links, plans, seeds)?.iter().map(Observables::of).collect())
+}
+
 /// Simulated measurements by the probes of some paths over links, with one repetition per seed. Paths are measured one after
 /// another, as if alone.
-pub(crate) fn measure(links: &Links, plans: &[(&str, &[Probe])], seeds: &[u64]) -> Result<Vec<MeasuredPath>, Error> {
+pub(crate) fn measure(links: &Links, plans: &[(&str, Vec<Probe>)], seeds: &[u64]) -> Result<Vec<MeasuredPath>, Error> {
     let mut all = Measured::default();
     for (path, probes) in plans {
         let (tables, seconds) = probe::flows(probes, path, PREFIX);
@@ -145,7 +154,7 @@ pub(crate) fn measure(links: &Links, plans: &[(&str, &[Probe])], seeds: &[u64]) 
 /// The links are no scenario, or lack a path.
 pub fn simulated_measurement(links: &Links, paths: &[&str], seeds: &[u64]) -> Result<Measured, Error> {
     let probes = probe::usual();
-    let plans: Vec<(&str, &[Probe])> = paths.iter().map(|path| (*path, probes.as_slice())).collect();
+    let plans: Vec<(&str, Vec<Probe>)> = paths.iter().map(|path| (*path, probes.clone())).collect();
     let program = Some(format!("ropewalk {}, in virtual time", runner::VERSION));
     Ok(Measured { program, paths: measure(links, &plans, seeds)?, ..Measured::default() })
 }
@@ -212,7 +221,8 @@ pub(crate) fn search(
         }
     }
     let unknowns = &problem.model.unknowns;
-    let mut members = vec![unknowns.iter().map(|unknown| unknown.start).collect::<Vec<_>>(); problem.options.starts.max(1)];
+    let mut members =
+        vec![unknowns.iter().map(|unknown| unknown.start).collect::<Vec<_>>(); problem.options.starts.max(1)];
     for search in &searches {
         for (index, place) in search.group.unknowns.iter().zip(search.cma.mean()) {
             members[search.member][*index] = unknowns[*index].value(*place);
@@ -228,7 +238,8 @@ fn generation(problem: &Problem<'_>, searches: &mut [Search<'_>]) -> Result<f64,
         .enumerate()
         .flat_map(|(search, state)| state.cma.ask(POPULATION).into_iter().map(move |place| Point { search, place }))
         .collect();
-    let costs = parallel::map(problem.options.threads, &points, |point| searches[point.search].cost(problem, &point.place));
+    let costs =
+        parallel::map(problem.options.threads, &points, |point| searches[point.search].cost(problem, &point.place));
     let costs: Vec<f64> = costs.into_iter().collect::<Result<_, _>>()?;
     let mut best = Vec::new();
     for (search, (points, costs)) in searches.iter_mut().zip(points.chunks(POPULATION).zip(costs.chunks(POPULATION))) {
@@ -264,7 +275,8 @@ impl<'a> Search<'a> {
         let seeds: Vec<u64> = (first..first + SEEDS).collect();
         let observed = problem.observe(&values, self.group, &seeds)?;
         let pairs = observed.iter().zip(&self.targets).zip(&self.group.paths);
-        let costs = pairs.map(|((observed, target), index)| observed.logs().cost(target, &problem.targets[*index].weights));
+        let costs =
+            pairs.map(|((observed, target), index)| observed.logs().cost(target, &problem.targets[*index].weights));
         let costs: Vec<f64> = costs.collect();
         Ok((costs.iter().map(|cost| cost * cost).sum::<f64>() / costs.len() as f64).sqrt())
     }

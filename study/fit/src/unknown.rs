@@ -62,7 +62,8 @@ fn whole(value: f64) -> u64 {
 
 /// A number with three digits, without an exponent.
 pub(crate) fn digits(value: f64) -> String {
-    let decimals = if value == 0.0 { 0 } else { (2 - libm::floor(libm::log10(value.abs())) as i32).clamp(0, 4) as usize };
+    let decimals =
+        if value == 0.0 { 0 } else { (2 - libm::floor(libm::log10(value.abs())) as i32).clamp(0, 4) as usize };
     format!("{value:.decimals$}")
 }
 
@@ -75,7 +76,13 @@ mod tests {
         let of = |unit: &str| Unknown { key: "k".into(), unit: unit.into(), low: 1.0, high: 100.0, start: 2.0 };
         assert!((of("").value(0.5) - 10.0).abs() < 1e-9 && (of("").place(10.0) - 0.5).abs() < 1e-12);
         assert_eq!([of("").place(1e9), of("").place(0.0)], [1.0, 0.0]);
-        assert_eq!([of("bit/s").text(1e6), of("s").text(0.0125), of("packets").text(2.6)], ["1000000bit", "12500us", "3p"]);
-        assert_eq!([of("bit/s").shown(12.345e6), of("s").shown(0.0125), of("").shown(0.0)], ["12.3 Mbit/s", "12.5 ms", "0"]);
+        assert_eq!(
+            [of("bit/s").text(1e6), of("s").text(0.0125), of("packets").text(2.6)],
+            ["1000000bit", "12500us", "3p"]
+        );
+        assert_eq!(
+            [of("bit/s").shown(12.345e6), of("s").shown(0.0125), of("").shown(0.0)],
+            ["12.3 Mbit/s", "12.5 ms", "0"]
+        );
     }
 }

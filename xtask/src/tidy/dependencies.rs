@@ -124,8 +124,11 @@ const CRATES: &[CrateRule] = &[
         "runner",
         &["control", "record", "report", "scenario", "schedule", "sim", "stack", "store", "strings", "units"],
     ),
-    impure("fit", &["control", "measured", "record", "runner", "scenario", "units"]),
     impure("probe", &["measured", "sock-diag", "units"]),
+    impure(
+        "fit",
+        &["control", "filesystem", "measured", "record", "report", "runner", "scenario", "schedule", "strings", "units"],
+    ),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
         "ropewalk",

@@ -1,0 +1,119 @@
+//! The contest of all candidates: rounds of which each leaves fewer, so that the last ones meet all fits.
+
+use super::candidate::Candidate;
+use super::choice::{Advice, Goal, is_decided, rank, transposed_shares};
+use super::outcome::{Outcome, outcomes};
+use crate::{Error, Links};
+
+/// Candidates that are run between two looks at the budget.
+const PIECE: usize = 16;
+/// The rounds before the last: the share of the budget at which each has to end, and the candidates that it leaves.
+const ROUNDS: [(f64, usize); 2] = [(0.45, 40), (0.65, 12)];
+/// Length of a run in these rounds and in the last one, seconds.
+const SHORT: f64 = 8.0;
+const LONG: f64 = 15.0;
+/// Seeds of the last round.
+const SEEDS: [u64; 2] = [1, 2];
+
+/// Options of advice.
+#[derive(Clone, Debug, Default)]
+pub struct AdviseOptions {
+    /// What the connection is for.
+    pub goal: Goal,
+    /// Threads; the advice does not depend on their number.
+    pub threads: usize,
+    /// By how much the fits miss what was measured, as a logarithm: intervals are wider by it.
+    pub error: f64,
+}
+
+/// The advice over an ensemble of links. `is_within` is asked whether a share of the budget, 0 to 1, is left unspent; a budget
+/// that is always left gives the same advice everywhere.
+///
+/// # Errors
+/// The links are no scenario or lack a path, or a run fails.
+pub fn advise(
+    ensemble: &[Links],
+    paths: &[String],
+    candidates: &[Candidate],
+    options: &AdviseOptions,
+    is_within: &mut dyn FnMut(f64) -> bool,
+) -> Result<Advice, Error> {
+    let (mut alive, mut left_out) = (candidates.to_vec(), Vec::new());
+    for (round, (share, keep)) in ROUNDS.into_iter().enumerate() {
+        let links = &ensemble[round % ensemble.len().max(1)..][..1];
+        let (tried, results) = try_all(links, paths, &alive, options, SHORT, &[1], &mut || is_within(share))?;
+        if tried.len() < alive.len() && round == 0 {
+            left_out.push(untried(&alive[tried.len()..]));
+        }
+        let done =
+            if tried.len() < alive.len() && round > 0 { alive } else { best(options.goal, &tried, &results, keep) };
+        alive = done.into_iter().take(keep).collect();
+    }
+    let default = Candidate::default_of_linux();
+    if candidates.contains(&default) && !alive.contains(&default) {
+        alive.push(default.clone());
+    }
+    let (fits, results) = last_round(ensemble, paths, &alive, options, is_within)?;
+    if fits < ensemble.len() {
+        left_out.push(format!("{} of {} fits: the time was over", ensemble.len() - fits, ensemble.len()));
+    }
+    let mut ranked = rank(options.goal, &alive, &results, options.error);
+    let default = ranked.iter().find(|of| of.candidate == default).cloned();
+    ranked.truncate(ROUNDS[1].1);
+    let is_decided = ranked.first().is_some_and(|first| is_decided(first.near_best, fits));
+    Ok(Advice { goal: options.goal, fits, ranked, default, is_decided, measure: Vec::new(), left_out })
+}
+
+/// Runs candidates until all are done, or the budget of the round is spent: at least one piece of them.
+fn try_all(
+    links: &[Links],
+    paths: &[String],
+    candidates: &[Candidate],
+    options: &AdviseOptions,
+    seconds: f64,
+    seeds: &[u64],
+    is_within: &mut dyn FnMut() -> bool,
+) -> Result<(Vec<Candidate>, Vec<Vec<Outcome>>), Error> {
+    let (links, mut results): (Vec<&Links>, _) = (links.iter().collect(), Vec::new());
+    for piece in candidates.chunks(PIECE) {
+        if !results.is_empty() && !is_within() {
+            break;
+        }
+        results.extend(outcomes(&links, paths, piece, options.goal, seconds, seeds, options.threads)?);
+    }
+    Ok((candidates[..results.len()].to_vec(), results))
+}
+
+/// All finalists over one fit after another, at least over one; the number of fits, and the outcomes by candidate.
+fn last_round(
+    ensemble: &[Links],
+    paths: &[String],
+    finalists: &[Candidate],
+    options: &AdviseOptions,
+    is_within: &mut dyn FnMut(f64) -> bool,
+) -> Result<(usize, Vec<Vec<Outcome>>), Error> {
+    let (mut fits, mut results) = (0, vec![Vec::new(); finalists.len()]);
+    for links in ensemble {
+        if fits > 0 && !is_within(1.0) {
+            break;
+        }
+        let of_fit = outcomes(&[links], paths, finalists, options.goal, LONG, &SEEDS, options.threads)?;
+        results.iter_mut().zip(of_fit).for_each(|(results, of_fit)| results.extend(of_fit));
+        fits += 1;
+    }
+    Ok((fits, results))
+}
+
+/// The candidates with the greatest merit, at most `keep`, the best first.
+fn best(goal: Goal, candidates: &[Candidate], results: &[Vec<Outcome>], keep: usize) -> Vec<Candidate> {
+    let shares = transposed_shares(goal, results, 1);
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|a, b| shares[*b][0].total_cmp(&shares[*a][0]));
+    order.into_iter().take(keep).map(|index| candidates[index].clone()).collect()
+}
+
+fn untried(candidates: &[Candidate]) -> String {
+    let names: Vec<String> = candidates.iter().take(3).map(ToString::to_string).collect();
+    let more = if candidates.len() > names.len() { ", ..." } else { "" };
+    format!("{} candidates: the time was over ({}{more})", candidates.len(), names.join(", "))
+}
