@@ -6,6 +6,7 @@
 //! together  what was measured of several paths at once
 //! summary   a distribution in few numbers, and samples of round-trip times
 //! check     what a document has to keep to, with the key of what does not
+//! import    files of other programs: iperf3, ping, irtt, flent, ss, traces of rates, a tunnel's history and speed test
 //! read      files, and errors that name file, line and key
 //! ```
 //!
@@ -13,6 +14,7 @@
 
 mod check;
 mod document;
+mod import;
 mod path;
 mod read;
 mod summary;

@@ -162,7 +162,7 @@ fn an_error_names_file_line_and_key() {
 #[test]
 fn a_newer_version_is_refused_even_with_unknown_keys() {
     let error = parse("{\"version\": 2, \"links\": []}", "m.json").unwrap_err().to_string();
-    assert_eq!(error, "m.json: version: 2 is unknown to this program, which reads versions 1 to 1");
+    assert_eq!(error, "m.json: version: 2 is unknown, this program reads versions 1 to 1");
 }
 
 #[test]

@@ -63,6 +63,15 @@ pub(crate) fn parse(text: &str, column: Option<&str>) -> Result<RateTrace, Trace
     }
 }
 
+/// Reads the text of a trace in any of the formats.
+///
+/// # Errors
+///
+/// The line of the fault, from 1, and the fault.
+pub fn rate_trace(text: &str) -> Result<RateTrace, (usize, String)> {
+    parse(text, None).map_err(|error| (error.line, error.message))
+}
+
 /// Reads a trace of mahimahi.
 fn mahimahi(text: &str) -> Result<RateTrace, TraceError> {
     let mut opportunities = Vec::new();
