@@ -49,8 +49,7 @@ pub(super) fn import(data: &Value, source: &Source<'_>) -> Result<Measured, Faul
 fn add_flow(measured: &mut Measured, data: &Value, name: &str, values: &Value, direction: Direction, times: &[f64]) {
     let rates: Vec<f64> = list(values, "").iter().filter_map(Value::as_f64).collect();
     let step = number(data, "/metadata/STEP_SIZE").or_else(|| Some(times.get(1)? - times.first()?));
-    let congestion =
-        ["TCP_CONGESTION", "CC"].iter().find_map(|key| text(data, &format!("/metadata/TEST_PARAMETERS/{key}")));
+    let congestion = text(data, "/metadata/TEST_PARAMETERS/tcp_cong_control");
     measured.path_mut(name).tcp.push(TcpFlow {
         congestion: congestion.map(str::to_owned),
         seconds: step.map(|step| step * rates.len() as f64),

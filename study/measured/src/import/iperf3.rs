@@ -97,13 +97,15 @@ fn rtt(interval: &Value) -> Option<RttSample> {
     Some(RttSample { at_s: number(interval, "/end")?, rtt_ms })
 }
 
-/// The length of an interval and the receiver's rates, Mbit/s, if the receiver's report is there.
+/// The length of an interval and the receiver's rates, Mbit/s, if the receiver's report is there. The last interval may be
+/// shorter, and is left out then.
 fn receiver_intervals(report: &Value) -> Option<(f64, Vec<f64>)> {
     let reports = [Some(report), report.get("server_output_json")];
     reports.into_iter().flatten().find_map(|report| {
         let received = || unomitted(report).filter(|stream| stream["sender"] == false);
         let seconds = received().find_map(|stream| number(stream, "/seconds"))?;
-        Some((seconds, received().filter_map(|stream| Some(number(stream, "/bits_per_second")? / 1e6)).collect()))
+        let whole = received().filter(|stream| number(stream, "/seconds").is_some_and(|found| found > 0.9 * seconds));
+        Some((seconds, whole.filter_map(|stream| Some(number(stream, "/bits_per_second")? / 1e6)).collect()))
     })
 }
 
