@@ -17,8 +17,8 @@ const FEATURES: [Feature; 5] = [
         name: "study",
         is_built: cfg!(feature = "study"),
         verbs: &[
-            "run", "evaluate", "probe", "fit", "drill", "trace", "list", "report", "compare", "claims", "merge", "new",
-            "schema",
+            "run", "evaluate", "probe", "fit", "advise", "drill", "trace", "list", "report", "compare", "claims",
+            "merge", "new", "schema",
         ],
         more: &[],
     },

@@ -7,7 +7,7 @@ use clap::Command;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Simulate and measure",
-        &["run", "explore", "new", "list", "trace", "evaluate", "drill", "probe", "fit", "doctor", "schema"],
+        &["run", "explore", "new", "list", "trace", "evaluate", "drill", "probe", "fit", "advise", "doctor", "schema"],
     ),
     ("Results", &["report", "compare", "claims", "merge"]),
     ("Tunnel", &["setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "portal", "demo", "tunnel"]),

@@ -1,12 +1,12 @@
 //! `ropewalk fit`: whether the fitted constants of a scenario still meet their targets, and which constants would.
 
-use super::Fit as Arguments;
 use super::run;
 use crate::{Failure, output};
 use record::Run;
 use report::{Fit, FitValue};
 use runner::Simulator;
 use scenario::{Cell, Overrides, Scenario};
+use std::path::PathBuf;
 use store::Key;
 
 /// Maximum number of constants that a search tries between its bounds.
@@ -14,8 +14,16 @@ const MAX_STEPS: usize = 12;
 /// Digits of a constant that a search tries.
 const DIGITS: i32 = 3;
 
+/// The scenario whose constants are checked.
+pub(super) struct Constants {
+    /// A file, or a name of `ropewalk list scenarios`.
+    pub(super) file: PathBuf,
+    /// Number of parallel runs.
+    pub(super) jobs: Option<u16>,
+}
+
 /// Examines every fit of the scenario; fails if one is stale.
-pub(crate) fn fit(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn fit(arguments: &Constants) -> Result<(), Failure> {
     let scenario = run::find(&arguments.file, &Overrides::default(), true)?;
     runner::check(&scenario)?;
     let fits = report::fits(&scenario)?;
@@ -34,7 +42,7 @@ pub(crate) fn fit(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Prints the value for the constant and, if that misses the target, a constant that meets it. Returns whether the constant
 /// still meets the target.
-fn examine(arguments: &Arguments, fit: &Fit) -> Result<bool, Failure> {
+fn examine(arguments: &Constants, fit: &Fit) -> Result<bool, Failure> {
     let found = measure(arguments, fit, fit.chosen)?;
     let is_met = fit.is_met(&found);
     let verdict = if is_met { "holds" } else { "stale" };
@@ -61,7 +69,7 @@ fn examine(arguments: &Arguments, fit: &Fit) -> Result<bool, Failure> {
 }
 
 /// The value of a fit with this constant.
-fn measure(arguments: &Arguments, fit: &Fit, constant: f64) -> Result<FitValue, Failure> {
+fn measure(arguments: &Constants, fit: &Fit, constant: f64) -> Result<FitValue, Failure> {
     let scenario = with_constant(arguments, fit, constant)?;
     let cells = (0..scenario.cells.len()).filter(|cell| is_in_scope(fit, &scenario.cells[*cell]));
     let keys: Vec<Key> = cells.flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
@@ -70,7 +78,7 @@ fn measure(arguments: &Arguments, fit: &Fit, constant: f64) -> Result<FitValue, 
     fit.measure(&runs).ok_or_else(|| Failure::Run(format!("a run has no {}: {}", fit.value, fit.says)))
 }
 
-fn with_constant(arguments: &Arguments, fit: &Fit, constant: f64) -> Result<Scenario, Failure> {
+fn with_constant(arguments: &Constants, fit: &Fit, constant: f64) -> Result<Scenario, Failure> {
     let sets = vec![format!("{}={}", fit.key, fit.text(constant))];
     run::find(&arguments.file, &Overrides { sets, quick: false }, true)
 }
@@ -80,7 +88,7 @@ fn is_in_scope(fit: &Fit, cell: &Cell) -> bool {
 }
 
 /// Refuses a `chosen` that is not the constant of the file, and a `key` that is swept: it has no single constant.
-fn check_chosen(arguments: &Arguments, scenario: &Scenario, index: usize, fit: &Fit) -> Result<(), Failure> {
+fn check_chosen(arguments: &Constants, scenario: &Scenario, index: usize, fit: &Fit) -> Result<(), Failure> {
     let set = with_constant(arguments, fit, fit.chosen)?;
     let mut cells = scenario.cells.iter().zip(&set.cells).filter(|(cell, _)| is_in_scope(fit, cell));
     if scenario.cells.len() == set.cells.len() && cells.all(|(cell, set)| cell.experiment == set.experiment) {

@@ -1,5 +1,8 @@
 //! The commands of studies: they run scenarios in the simulator or on kernels, and show results folders.
 
+mod advise;
+mod budget;
+mod calibrate;
 mod claims;
 mod compare;
 mod document;
@@ -41,9 +44,12 @@ pub(crate) enum StudyVerb {
     /// Evaluate a congestion control by the questions of RFC 9743, next to CUBIC and Reno, or in worlds drawn by seed
     #[command(after_help = AFTER_HELP)]
     Evaluate(Evaluate),
-    /// Check whether the fitted constants of a scenario still meet their targets, and find constants that would
+    /// Fit links to measurements; without them, check whether the fitted constants of a scenario still meet their targets
     #[command(after_help = AFTER_HELP)]
-    Fit(Fit),
+    Fit(calibrate::Fit),
+    /// Advise on links: which congestion control, scheduler and mode, with what to expect of them
+    #[command(after_help = AFTER_HELP)]
+    Advise(advise::Advise),
     /// Measure the paths to another host, alone and together: RTT, loss, jitter, TCP flows, policers, shared bottlenecks
     #[command(after_help = AFTER_HELP)]
     Probe(Probe),
@@ -211,15 +217,6 @@ pub(crate) struct Evaluate {
     /// Print no progress and no notes on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Fit {
-    /// The scenario: a TOML file, or a name of `ropewalk list scenarios`
-    pub(crate) file: PathBuf,
-    /// Number of parallel runs; the results do not depend on it [default: one per core]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
 }
 
 #[derive(Args, Debug)]
@@ -424,7 +421,8 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
     match verb {
         StudyVerb::Run(arguments) => run::run(arguments),
         StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
-        StudyVerb::Fit(arguments) => fit::fit(arguments),
+        StudyVerb::Fit(arguments) => calibrate::run(arguments),
+        StudyVerb::Advise(arguments) => advise::advise(arguments),
         StudyVerb::Drill(arguments) => drill::drill(arguments),
         StudyVerb::Probe(arguments) => probe::probe(arguments),
         StudyVerb::Trace(arguments) => trace::trace(arguments),

@@ -1,11 +1,12 @@
 //! Links as the text of a scenario without its traffic of interest, and runs of flows over them.
 
 use crate::Error;
+use crate::model::ANY_FLOW;
 use record::Run;
 use runner::{Driver, Job, Simulator};
 use scenario::{Cell, Overrides, Scenario};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Links with the traffic that they carry anyway.
@@ -22,6 +23,25 @@ pub struct Links {
 }
 
 impl Links {
+    /// The links of a scenario's file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of_file(file: &Path) -> Result<Self, Error> {
+        let text = scenario::read_text(file)?;
+        let folder = file.parent().map_or(PathBuf::new(), Path::to_owned);
+        Ok(Self { text, sets: Vec::new(), folder, origin: file.display().to_string() })
+    }
+
+    /// The names of the paths.
+    ///
+    /// # Errors
+    /// The text is no scenario, or sweeps.
+    pub fn path_names(&self) -> Result<Vec<String>, Error> {
+        let scenario = self.scenario(ANY_FLOW, &[])?;
+        Ok(scenario.cells[0].experiment.paths.iter().map(|path| path.name.clone()).collect())
+    }
+
     /// The scenario of these links with more tables at its end and more sets.
     ///
     /// # Errors

@@ -72,9 +72,7 @@ impl Model {
     /// # Errors
     /// The scenario is wrong, sweeps, has no unknown, or lacks a measured path; or a key is not one of a scenario.
     pub fn of_scenario(file: &Path, measured: &Measured, free: &[Free]) -> Result<Self, Error> {
-        let text = scenario::read_text(file)?;
-        let folder = file.parent().map_or(PathBuf::new(), Path::to_owned);
-        let links = Links { text, sets: Vec::new(), folder, origin: file.display().to_string() };
+        let links = Links::of_file(file)?;
         let scenario = links.scenario(ANY_FLOW, &[])?;
         let mut all: Vec<Free> = scenario.free.clone();
         for free in free {

@@ -24,9 +24,9 @@ impl Free {
     /// the second the help.
     pub fn new(key: &str, range: &str) -> Result<Self, String> {
         const HELP: &str = "two quantities with their unit, such as \"3mbit..60mbit\"";
-        let bounds = range.split_once("..").and_then(|(low, high)| {
-            Some((number_with_unit(low.trim())?, number_with_unit(high.trim())?))
-        });
+        let bounds = range
+            .split_once("..")
+            .and_then(|(low, high)| Some((number_with_unit(low.trim())?, number_with_unit(high.trim())?)));
         let Some(((low, unit), (high, other))) = bounds else {
             return Err(format!("`{range}` is no range of quantities\n{HELP}"));
         };

@@ -127,7 +127,18 @@ const CRATES: &[CrateRule] = &[
     impure("probe", &["measured", "sock-diag", "units"]),
     impure(
         "fit",
-        &["control", "filesystem", "measured", "record", "report", "runner", "scenario", "schedule", "strings", "units"],
+        &[
+            "control",
+            "filesystem",
+            "measured",
+            "record",
+            "report",
+            "runner",
+            "scenario",
+            "schedule",
+            "strings",
+            "units",
+        ],
     ),
     impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
