@@ -3,8 +3,6 @@
 
 use crate::engine::Engine;
 use crate::flow::FlowState;
-use crate::packet::Direction;
-use crate::tunnel::Tunnel;
 use record::DelayHistogram;
 use scenario::model::Experiment;
 
@@ -12,10 +10,8 @@ use scenario::model::Experiment;
 pub(crate) fn histograms(engine: &Engine, experiment: &Experiment) -> Vec<DelayHistogram> {
     let flows = engine.flows.iter().take(experiment.flows.len());
     let mut histograms: Vec<DelayHistogram> = flows.flat_map(|flow| of_flow(flow, experiment)).collect();
-    if let Some(Tunnel::Mpt(mpt)) = &engine.network.tunnel {
-        let reorder_delay = &mpt.egress[Direction::Forward as usize].reorder_delay;
-        histograms.extend(reorder_delay.histogram("tunnel", "reorder_delay_ms"));
-    }
+    let of_tunnel = engine.network.tunnel.iter().flat_map(|tunnel| tunnel.distributions());
+    histograms.extend(of_tunnel.filter_map(|(column, delay)| delay.histogram("tunnel", column)));
     histograms
 }
 

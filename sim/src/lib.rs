@@ -8,8 +8,7 @@
 //! - `flow`: the flows of a run. `protocol`: their transport protocols, as the engine sees them: `stream`: TCP, MPTCP and
 //!   multipath QUIC, with the applications on top; `udp`; `hosted`: stacks of others. `split_connection`: flows that are
 //!   relayed.
-//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
-//!   connections.
+//! - `tunnel`: MPT's tunnel and Ropewalk's own, with its relay of TCP connections.
 //! - `invariants`: checks that hold in every run.
 //! - `meter`, `series`, `histograms`, `summary`: fairness, time series, delays and the record of a run;
 //!   `trace`: its packets.
@@ -18,7 +17,6 @@ mod daemon;
 mod datagrams;
 mod engine;
 mod error;
-mod event_loop;
 mod event_queue;
 mod flow;
 mod histograms;
@@ -28,8 +26,6 @@ mod meter;
 mod network;
 mod packet;
 mod protocol;
-mod relay;
-mod ropewalk;
 mod run;
 mod series;
 mod split_connection;

@@ -6,13 +6,9 @@ use crate::histograms::histograms;
 use crate::invariants;
 use crate::packet::Direction;
 use crate::protocol::PathCounters;
-use crate::relay::RelayEnd;
-use crate::ropewalk::Ropewalk;
-use crate::tunnel;
 use link::LinkCounters;
-use machine::PathStatus;
 use record::fairness::Fairness;
-use record::{Digest, Distribution, Flow, Path, PathSender, RopewalkTunnel, Run, Subflow, Summary, Tunnel};
+use record::{Digest, Distribution, Flow, Path, Run, Subflow};
 use scenario::model::Experiment;
 use units::{Rate, Span};
 
@@ -27,7 +23,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     let paths: Vec<Path> =
         (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &utilisation)).collect();
     let controller_failures = controller_failures(&mut engine);
-    let tunnel = tunnel(&engine);
+    let tunnel = engine.network.tunnel.as_ref().map(|tunnel| tunnel.record());
     let digest = digest(engine.digest, &flows, &paths);
     let run = Run {
         parameters: std::collections::BTreeMap::new(),
@@ -58,12 +54,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
 /// The reasons why controllers of connections and of the tunnel's ends failed.
 fn controller_failures(engine: &mut Engine) -> Vec<String> {
     let of_flows = engine.flows.iter_mut().flat_map(|flow| flow.protocol.controller_failures());
-    let mut failures: Vec<String> = of_flows.collect();
-    if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel {
-        let directions = [Direction::Forward, Direction::Reverse];
-        failures.extend(directions.into_iter().filter_map(|direction| ropewalk.status(direction).controller_failure));
-    }
-    failures
+    of_flows.chain(engine.network.tunnel.iter().flat_map(|tunnel| tunnel.controller_failures())).collect()
 }
 
 /// Fairness among competing flows, each of which gets its share.
@@ -87,13 +78,11 @@ fn check_conservation(engine: &mut Engine) {
         network.slab.hosted_datagrams(),
         "datagrams of hosted stacks, and those in the slab"
     );
-    if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
-        assert_eq!(
-            ropewalk.in_flight(),
-            network.slab.tunnel_datagrams(),
-            "datagrams that the tunnel sent, and those in the slab"
-        );
-    }
+    assert_eq!(
+        network.tunnel_datagrams.len(),
+        network.slab.tunnel_datagrams(),
+        "datagrams that the tunnel sent, and those in the slab"
+    );
     for (index, pipe) in network.topology.pipes.iter().enumerate() {
         let counters = pipe.counters();
         assert_eq!(
@@ -166,7 +155,6 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f
             counters.queue_delay_total_ns as f64 / ((counters.offered - counters.dropped).max(1)) as f64
         })
         .sum();
-    let sender = sender_of(engine, index);
     Path {
         name: experiment.paths[index].name.clone(),
         sent_packets: pipes.first().map_or(0, |pipe| counters(pipe).offered),
@@ -178,72 +166,8 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| utilisation[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
-        tunnel: sender.map(|sender| PathSender {
-            declared_lost_packets: sender.lost_packets,
-            spurious_losses: sender.spurious_losses,
-            failures: sender.failures,
-        }),
+        tunnel: engine.network.tunnel.as_ref().and_then(|tunnel| tunnel.path_record(index)),
     }
-}
-
-fn tunnel(engine: &Engine) -> Option<Tunnel> {
-    engine.network.tunnel.as_ref().map(|tunnel| match tunnel {
-        tunnel::Tunnel::Mpt(mpt) => mpt_tunnel(mpt),
-        tunnel::Tunnel::Ropewalk(ropewalk) => ropewalk_tunnel(ropewalk),
-    })
-}
-
-fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
-    let forward = Direction::Forward as usize;
-    let egress = &mpt.egress[forward];
-    let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
-    let reorder_delay_ms = egress.reorder_delay.summary();
-    let Some(resequencer) = &egress.resequencer else {
-        return Tunnel { delivered_packets: egress.delivered, dropped_packets, reorder_delay_ms, ..Tunnel::default() };
-    };
-    let counters = resequencer.counters();
-    Tunnel {
-        delivered_packets: counters.delivered,
-        reorder_buffered_packets: counters.buffered,
-        late_packets: counters.late,
-        dropped_packets,
-        timeouts: counters.timeouts,
-        overflows: counters.overflows,
-        max_reorder_buffered_packets: counters.max_buffered,
-        reorder_delay_ms,
-        ..Tunnel::default()
-    }
-}
-
-fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
-    let sender = ropewalk.status(Direction::Forward).counters;
-    let receiver = ropewalk.status(Direction::Reverse).counters;
-    let relays = || ropewalk.relays();
-    let mean = receiver.reorder_wait_ns as f64 / receiver.delivered_fragments.max(1) as f64 / 1e6;
-    Tunnel {
-        delivered_packets: ropewalk.delivered(Direction::Reverse),
-        reorder_buffered_packets: receiver.reorder_buffered_fragments,
-        late_packets: receiver.late_fragments,
-        dropped_packets: sender.ingress_dropped_packets,
-        reorder_delay_ms: Summary { mean, ..Summary::default() },
-        ropewalk: Some(RopewalkTunnel {
-            marked_packets: sender.ingress_marked_or_trimmed_packets,
-            sent_fragments: Some(sender.new_fragments + sender.retransmitted_fragments + sender.redundant_fragments),
-            retransmitted_fragments: Some(sender.retransmitted_fragments),
-            duplicate_fragments: Some(receiver.duplicate_fragments),
-            missing_fragments: Some(receiver.missing_fragments),
-            relayed_connections: relays().map(|relay| relay.connections).sum(),
-            max_relayed_bytes: Some(relays().map(RelayEnd::max_memory).max().unwrap_or(0)),
-        }),
-        ..Tunnel::default()
-    }
-}
-
-/// The status of a path at the tunnel's sender, if the tunnel uses it.
-fn sender_of(engine: &Engine, path: usize) -> Option<PathStatus> {
-    let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel else { return None };
-    let position = ropewalk.paths().iter().position(|tunnel_path| usize::from(*tunnel_path) == path)?;
-    ropewalk.status(Direction::Forward).paths.get(position).copied()
 }
 
 /// The run's digest: of the arrivals and of the counters.

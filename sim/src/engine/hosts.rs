@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::protocol::{Arrival, End};
-use link::{EcnField, Packet as _};
+use link::Packet as _;
 
 impl Engine {
     /// Hands a packet to the host that it has reached.
@@ -14,7 +14,9 @@ impl Engine {
         let (slot, bytes, ecn) = (descriptor.slot(), descriptor.bytes(), descriptor.ecn());
         match *body {
             Body::Stray => {}
-            Body::TunnelDatagram(datagram) => self.network.arrive(direction, datagram, ecn == EcnField::Ce),
+            Body::TunnelDatagram(_) => {
+                self.network.with_tunnel(|tunnel, network| tunnel.receive(descriptor, network));
+            }
             _ => {
                 let arrival = Arrival { slot, path: connection, ecn, bytes };
                 if self.flows[usize::from(flow)].split.is_some() {
@@ -29,9 +31,9 @@ impl Engine {
 
     /// Hands the packets that the tunnel has delivered to their hosts.
     pub(super) fn deliver_all(&mut self) {
-        let mut delivered = std::mem::take(&mut self.delivered);
+        let mut delivered = std::mem::take(&mut self.network.delivered);
         delivered.drain(..).for_each(|descriptor| self.deliver(descriptor));
-        self.delivered = delivered;
+        self.network.delivered = delivered;
     }
 
     /// Wakes an end of a flow: the sender also at its start and its stop.

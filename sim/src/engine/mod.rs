@@ -11,9 +11,9 @@ use crate::flow::FlowState;
 use crate::invariants::Progress;
 use crate::meter::FairnessMeter;
 use crate::network::{Component, Network};
-use crate::packet::{Direction, PacketDescriptor};
 use crate::protocol::End;
 use crate::series::Sampler;
+use crate::tunnel;
 use ::relay::ConnectionId;
 use record::Digest;
 use scenario::model::{Change, Experiment};
@@ -32,8 +32,6 @@ pub(crate) struct Engine {
     pub meter: Option<FairnessMeter>,
     /// Pending changes of links, the next one last.
     changes: Vec<Change>,
-    /// Buffer for the packets that the tunnel delivers in one step.
-    delivered: Vec<PacketDescriptor>,
     /// The flow of a relayed connection, at the end of the tunnel that sends in each direction.
     relayed: [BTreeMap<ConnectionId, u16>; 2],
     /// Digest of the arrivals: flow and time of each.
@@ -43,24 +41,24 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
         let flows = FlowState::all(experiment, seed)?;
+        let tunnel = experiment.tunnel.as_ref().map(|model| tunnel::new(model, &experiment.paths, seed));
         let mut engine = Self {
             end: Instant::ZERO + experiment.duration,
-            network: Network::new(experiment, flows.len(), seed)?,
+            network: Network::new(experiment, flows.len(), tunnel.transpose()?, seed),
             meter: FairnessMeter::new(&flows),
             flows,
             sampler: experiment.sample.map(|interval| Sampler::new(experiment, interval)),
             next_sample: experiment.sample.map_or(Instant::NEVER, |interval| Instant::ZERO + interval),
             changes: experiment.events.iter().rev().cloned().collect(),
-            delivered: Vec::new(),
             relayed: Default::default(),
             digest: Digest::default(),
         };
-        engine.schedule_first(experiment);
+        engine.schedule_first();
         Ok(engine)
     }
 
     /// Schedules the first event of each component.
-    fn schedule_first(&mut self, experiment: &Experiment) {
+    fn schedule_first(&mut self) {
         for (flow, endpoint) in (0..).zip(&self.flows) {
             self.network.schedule(Component::Source(flow), endpoint.start);
         }
@@ -74,16 +72,7 @@ impl Engine {
         if let Some(meter) = &self.meter {
             self.network.schedule(Component::Meter, meter.due());
         }
-        if experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.ropewalk.is_some()) {
-            // Both ends of the tunnel validate the paths at once.
-            for end in [Direction::Forward, Direction::Reverse] {
-                self.network.schedule(Component::Ingress(end), Instant::ZERO);
-            }
-        }
-        for _ in 0..experiment.tunnel.as_ref().map_or(0, |tunnel| tunnel.stray_packets) {
-            self.network.send_strays();
-        }
-        [Direction::Forward, Direction::Reverse].into_iter().for_each(|d| self.network.schedule_stray(d));
+        self.network.with_tunnel(|tunnel, network| tunnel.start(network));
     }
 
     /// Handles all events that are due by `until`, but none after the end of the run.
@@ -98,16 +87,11 @@ impl Engine {
                 Component::Pipe(pipe) => self.serve(pipe),
                 Component::Source(flow) => self.wake(flow, End::Sender),
                 Component::Sink(flow) => self.wake(flow, End::Receiver),
-                Component::Ingress(direction) => {
-                    self.network.on_ingress_timeout(direction, &mut self.delivered);
+                Component::Ingress(_) | Component::Egress(_) | Component::Stray(_) => {
+                    self.network.with_tunnel(|tunnel, network| tunnel.wake(component, network));
                     self.deliver_all();
                     self.poll_relay();
                 }
-                Component::Egress(direction) => {
-                    self.network.wake_egress(direction, &mut self.delivered);
-                    self.deliver_all();
-                }
-                Component::Stray(direction) => self.network.on_stray(direction),
                 Component::Changes => self.apply_changes(),
                 Component::Sampler => self.sample(),
                 Component::Meter => self.sample_meter(),
@@ -120,8 +104,8 @@ impl Engine {
         let Some(descriptor) = self.network.serve(pipe) else { return };
         match self.network.slab.get(descriptor.slot()).tunnel_seq {
             None => self.deliver(descriptor),
-            Some(seq) => {
-                self.network.leave_tunnel(seq, descriptor, &mut self.delivered);
+            Some(_) => {
+                self.network.with_tunnel(|tunnel, network| tunnel.receive(descriptor, network));
                 self.deliver_all();
             }
         }

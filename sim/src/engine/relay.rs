@@ -7,9 +7,9 @@ use crate::packet::{
     Direction::{self, Forward, Reverse},
 };
 use crate::protocol::{Arrival, End, Host};
-use crate::relay::SocketEvent;
 use crate::split_connection::SplitConnection;
 use crate::stream::TcpFlow;
+use crate::tunnel::relay::{RelayEnd, SocketEvent};
 use relay::{Addresses, ConnectionId, Event, ResetReason};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use transport::tcp::{Segment, SegmentKind};
@@ -119,7 +119,7 @@ impl Engine {
     /// Handles the events of both ends until there are none.
     pub(super) fn poll_relay(&mut self) {
         for direction in [Forward, Reverse] {
-            while let Some(event) = self.network.relay(direction).and_then(crate::relay::RelayEnd::poll_event) {
+            while let Some(event) = self.network.relay(direction).and_then(RelayEnd::poll_event) {
                 self.on_socket_event(direction, event);
                 self.network.transmit(direction);
             }

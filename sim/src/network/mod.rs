@@ -1,23 +1,22 @@
 //! The network between the hosts: packets enter a path or a tunnel, cross its pipes and leave at the far end.
 //!
-//! `chains`: pipes that forward without an event; `component`: the components that can be due; `mpt`: both ends of an MPT
-//! tunnel; `ropewalk`: both ends of Ropewalk's own; `trace`: what of it is traced.
+//! `chains`: pipes that forward without an event; `component`: the components that can be due; `tunnel`:
+//! what stands between hosts and paths; `trace`: what of it is traced.
 
 mod chains;
 mod component;
-mod mpt;
-mod ropewalk;
 mod trace;
+mod tunnel;
 
 pub(crate) use component::Component;
+pub(crate) use tunnel::Tunnel;
 
-use crate::Error;
 use crate::datagrams::Datagrams;
 use crate::event_queue::EventQueue;
 use crate::packet::{Body, Packet, PacketDescriptor, Route, Slab};
 use crate::topology::Topology;
 use crate::trace::{LossCause, TraceEvent};
-use crate::tunnel::Tunnel;
+use crate::tunnel::in_flight::InFlight;
 use chains::Chains;
 use component::IdMap;
 use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
@@ -43,10 +42,14 @@ pub(crate) enum Sent {
 pub(crate) struct Network {
     pub now: Instant,
     pub topology: Topology,
-    pub tunnel: Option<Tunnel>,
+    pub tunnel: Option<Box<dyn Tunnel>>,
     pub slab: Slab,
     /// The datagrams of hosted stacks.
     pub datagrams: Datagrams,
+    /// The datagrams of a Ropewalk tunnel.
+    pub tunnel_datagrams: InFlight,
+    /// The packets that the tunnel has delivered in one step, for their hosts.
+    pub delivered: Vec<PacketDescriptor>,
     pub work: Work,
     /// Data packets dropped, lost or corrupted: by flow, then by subflow.
     pub dropped: Vec<Vec<u64>>,
@@ -68,29 +71,30 @@ pub(crate) struct Network {
 
 impl Network {
     /// A network for the experiment's flows and for further ones of one subflow each.
-    pub(crate) fn new(experiment: &Experiment, flows: usize, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(experiment: &Experiment, flows: usize, tunnel: Option<Box<dyn Tunnel>>, seed: u64) -> Self {
         let topology = Topology::new(experiment, seed);
         let ids = IdMap::new(topology.pipes.len() as u32, flows as u16);
         let mut dropped: Vec<Vec<u64>> = experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect();
         dropped.resize(flows, vec![0]);
-        let tunnel = experiment.tunnel.as_ref().map(|tunnel| Tunnel::new(tunnel, &experiment.paths, seed));
-        Ok(Self {
+        Self {
             now: Instant::ZERO,
             corrupted: vec![0; topology.paths()],
             chains: Chains::new(&topology),
             event_queue: EventQueue::new(topology.pipes.len() as u32, ids.len()),
             horizon: Instant::ZERO,
             topology,
-            tunnel: tunnel.transpose()?,
+            tunnel,
             slab: Slab::default(),
             datagrams: Datagrams::default(),
+            tunnel_datagrams: InFlight::default(),
+            delivered: Vec::new(),
             work: Work::default(),
             dropped,
             ids,
             trace: None,
             traced_queues: BTreeMap::new(),
             watched: None,
-        })
+        }
     }
 
     /// Advances the clock to the next due component and returns it; none if none is due by `end`.
@@ -112,18 +116,26 @@ impl Network {
     /// Sends a host's packet.
     #[inline(always)]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
-        let (direction, flow, is_data) = (packet.direction, packet.flow_hash(), packet.is_data());
+        let direction = packet.direction;
+        let descriptor = self.make(route, packet, bytes, ecn);
+        match route {
+            Route::Path(path) => self.enter_path(path, descriptor),
+            Route::Tunnel => {
+                self.with_tunnel(|tunnel, network| tunnel.enter(direction, descriptor, network));
+                Sent::Away
+            }
+        }
+    }
+
+    /// A packet at its host, which sends it on a route now.
+    #[inline(always)]
+    pub(crate) fn make(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> PacketDescriptor {
+        let (flow, is_data) = (packet.flow_hash(), packet.is_data());
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn, is_data);
         if self.trace.is_some() {
             self.trace_sent(route, descriptor);
         }
-        match route {
-            Route::Path(path) => self.enter_path(path, descriptor),
-            Route::Tunnel => {
-                self.enter_tunnel(direction, descriptor);
-                Sent::Away
-            }
-        }
+        descriptor
     }
 
     /// Offers a packet to the first pipe of a path.
@@ -184,9 +196,9 @@ impl Network {
     #[cold]
     fn separate_copy(&mut self, descriptor: &mut PacketDescriptor) {
         let mut packet = *self.slab.get(descriptor.slot());
-        match (&mut packet.body, &mut self.tunnel) {
-            (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) => tunnel.duplicate(*datagram),
-            (Body::Datagram { id, .. }, _) => *id = self.datagrams.duplicate(*id),
+        match &mut packet.body {
+            Body::TunnelDatagram(id) => self.tunnel_datagrams.duplicate(*id),
+            Body::Datagram { id, .. } => *id = self.datagrams.duplicate(*id),
             _ => {}
         }
         *descriptor = descriptor.separated(self.slab.insert(packet));
@@ -216,7 +228,7 @@ impl Network {
     /// Packets in pipes and in the tunnel.
     pub(crate) fn packets_inside(&self) -> u64 {
         let pipes: u64 = self.topology.pipes.iter().map(Pipe::packets_inside).sum();
-        pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
+        pipes + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.queued())
     }
 
     /// Lets packets, including those in flight, be forwarded to times before `horizon`, which is later than the previous
@@ -320,9 +332,9 @@ impl Network {
     /// Frees a packet that does not arrive, and counts it with its flow's.
     fn discard(&mut self, descriptor: PacketDescriptor) {
         let packet = self.slab.remove(descriptor.slot());
-        match (packet.body, &mut self.tunnel) {
-            (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) => return tunnel.discard(datagram),
-            (Body::Datagram { id, .. }, _) => drop(self.datagrams.remove(id)),
+        match packet.body {
+            Body::TunnelDatagram(id) => return self.tunnel_datagrams.discard(id),
+            Body::Datagram { id, .. } => drop(self.datagrams.remove(id)),
             _ => {}
         }
         if packet.is_data() && !matches!(packet.body, Body::Stray) {

@@ -3,7 +3,6 @@
 use super::Network;
 use crate::packet::{Direction, Packet, PacketDescriptor, Route};
 use crate::trace::{Crossing, CrossingStep, LossCause, TraceEvent, Traced, TracedContent, TracedPacket};
-use crate::tunnel::Tunnel;
 use link::Packet as _;
 use std::collections::BTreeMap;
 use units::Instant;
@@ -22,9 +21,7 @@ impl Network {
     /// Traces from now on, before the first packet.
     pub(crate) fn start_trace(&mut self) {
         (self.trace, self.horizon) = (Some(Vec::new()), Instant::ZERO);
-        if let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel {
-            ropewalk.start_trace();
-        }
+        self.tunnel.iter_mut().for_each(|tunnel| tunnel.start_trace());
     }
 
     /// Traces a packet that the network discards: in the pipe `pipe`, or where it leaves its path.

@@ -5,9 +5,9 @@
 //! receivers. An end reads a socket when its machine has nothing of the connection left to send, and has send capacity for
 //! it: the rest stays in the socket, is read in large pieces, and closes its receive window.
 
-use crate::ropewalk::TunnelPayload;
+use crate::tunnel::payload::{ByteRange, TunnelPayload};
 use machine::{Endpoint, FIRST_UNORDERED_STREAM};
-use relay::{Addresses, Body, Chunk, ConnectionId, Event, Header, Message, Relay, RelayConfig};
+use relay::{Addresses, Body, ConnectionId, Event, Header, Message, Relay, RelayConfig};
 use std::collections::{BTreeMap, VecDeque};
 use units::Instant;
 
@@ -15,23 +15,6 @@ use units::Instant;
 const MAX_BACKLOG: u64 = 128 * 1024;
 /// Maximum number of bytes that one call reads from a socket, as in the daemon.
 const MAX_READ: u64 = 64 * 1024;
-
-/// Bytes of a flow, by their positions: from `start` to before `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ByteRange {
-    pub start: u64,
-    pub end: u64,
-}
-
-impl Chunk for ByteRange {
-    fn len(&self) -> u32 {
-        (self.end - self.start) as u32
-    }
-
-    fn slice(&self, start: u32, end: u32) -> Self {
-        Self { start: self.start + u64::from(start), end: self.start + u64::from(end) }
-    }
-}
 
 /// What an end tells the hosts.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! pause waits for the next iteration.
 
 use crate::packet::{Packet, PacketDescriptor};
-use crate::ropewalk::Datagram;
+use crate::tunnel::payload::Datagram;
 use machine::{Coalescing, Reads};
 use units::{Instant, Span};
 

@@ -4,18 +4,20 @@
 //! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been
 //! delivered. The datagrams in between are packets of the slab; their contents are kept here.
 
-use crate::Error;
-use crate::event_loop::{EventLoop, Input};
+use crate::error::Error;
+use crate::network::{Component, Network, Tunnel};
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
-use crate::relay::{ByteRange, RelayEnd};
 use crate::trace::Traced;
+use crate::tunnel::event_loop::{EventLoop, Input};
+use crate::tunnel::payload::{Datagram, InnerPacket, TunnelPayload};
+use crate::tunnel::relay::RelayEnd;
 use link::{EcnField, Packet as _};
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
-    FIRST_UNORDERED_STREAM, Fragment, MAX_PATHS, PacketBuffer, PathConfig, Payload, QueueRelation, ReassembledPacket,
-    Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
+    FIRST_UNORDERED_STREAM, Fragment, MAX_PATHS, PathConfig, Payload as _, ReassembledPacket, Reassembler,
+    SEAL_OVERHEAD, TransmitBody,
 };
-use relay::Message;
+use record::{PathSender, RopewalkTunnel, Summary};
 use scenario::model;
 use schedule::Fill;
 use std::sync::Arc;
@@ -23,102 +25,12 @@ use units::{Instant, PathId, RngStream};
 use wire::frame::{Bundle, Frame};
 use wire::virtio::VirtioNetHeader;
 
-/// What the tunnel carries.
-#[derive(Clone, Debug)]
-enum InnerPacket {
-    /// A packet, and the descriptor with which it entered; its slot may have been reused.
-    Packet(Packet, PacketDescriptor),
-    /// A message of the relay.
-    Message(Message<ByteRange>),
-}
+/// The flow id of the tunnel's datagrams, which belong to no flow of the scenario.
+const TUNNEL_FLOW_ID: u16 = u16::MAX;
 
-/// Bytes `start` to `end` of an inner packet, which all its fragments share: a clone is cheap.
-#[derive(Clone, Debug)]
-pub(crate) struct TunnelPayload {
-    inner: Arc<InnerPacket>,
-    start: u32,
-    end: u32,
-    /// The ECN field with which the packet came, before the ingress queue marks it.
-    ecn: EcnField,
-}
-
-impl TunnelPayload {
-    /// A packet with an offload header of this many bytes in front.
-    fn packet(packet: Packet, descriptor: PacketDescriptor, offload_header: u32) -> Self {
-        let (end, ecn) = (descriptor.bytes() + offload_header, descriptor.ecn());
-        Self { inner: Arc::new(InnerPacket::Packet(packet, descriptor)), start: 0, end, ecn }
-    }
-
-    /// A message of the relay, with its header.
-    pub(crate) fn message(message: Message<ByteRange>) -> Self {
-        let bytes = message.chunk.map_or(0, |range| (range.end - range.start) as u32);
-        Self {
-            start: 0,
-            end: message.header.len() as u32 + bytes,
-            inner: Arc::new(InnerPacket::Message(message)),
-            ecn: EcnField::NotEct,
-        }
-    }
-
-    /// The ECN field of the datagram that carries it: the one with which the packet came (RFC 6040, section 4.1). CE is not
-    /// copied, because it does not signal congestion of the path.
-    fn outer_ecn(&self) -> EcnField {
-        if self.ecn == EcnField::Ce { EcnField::Ect0 } else { self.ecn }
-    }
-}
-
-impl Payload for TunnelPayload {
-    fn len(&self) -> u32 {
-        self.end - self.start
-    }
-
-    fn slice(&self, start: u32, end: u32) -> Self {
-        Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end, ecn: self.ecn }
-    }
-
-    fn may_share_datagram(&self, other: &Self) -> bool {
-        self.outer_ecn() == other.outer_ecn()
-    }
-
-    fn relation(&self, earlier: &Self) -> QueueRelation {
-        let (InnerPacket::Packet(packet, _), InnerPacket::Packet(earlier, _)) = (&*self.inner, &*earlier.inner) else {
-            return QueueRelation::Unrelated;
-        };
-        if (packet.flow, packet.connection) != (earlier.flow, earlier.connection) {
-            return QueueRelation::Unrelated;
-        }
-        match (&packet.body, &earlier.body) {
-            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.supersedes(earlier) => QueueRelation::Supersedes,
-            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.ack == earlier.ack => QueueRelation::Duplicate,
-            _ => QueueRelation::SameFlow,
-        }
-    }
-
-    /// A packet that is not ECN-capable loses the first segment of its super-segment. The relay needs no signal: it offers
-    /// only what the tunnel can carry.
-    fn signal_congestion(&mut self) -> bool {
-        let InnerPacket::Packet(packet, descriptor) = Arc::make_mut(&mut self.inner) else { return true };
-        descriptor.mark();
-        if descriptor.ecn() == EcnField::Ce {
-            return true;
-        }
-        let Body::TcpPacket(whole) = &mut packet.body else { return false };
-        let dropped = whole.trim_first();
-        self.end -= dropped.unwrap_or(0);
-        dropped.is_some()
-    }
-}
-
-/// The contents of a datagram in flight.
-#[derive(Debug)]
-pub(crate) struct Datagram {
-    transmit: Transmit<TunnelPayload>,
-    /// The frames of [`TransmitBody::Control`] and [`TransmitBody::Bundle`].
-    frames: Vec<Frame>,
-    /// The fragments of [`TransmitBody::Bundle`].
-    fragments: Vec<Fragment<TunnelPayload>>,
-    /// Size without the outer headers, bytes.
-    bytes: u32,
+/// The id that queues hash for the tunnel's datagrams on a path: one UDP flow per path.
+fn tunnel_flow_hash(path: u16) -> u16 {
+    TUNNEL_FLOW_ID - path
 }
 
 /// One end of the tunnel.
@@ -155,7 +67,7 @@ impl TunnelEnd {
 
 /// An iteration of an end's event loop.
 #[derive(Debug)]
-pub(crate) struct Iteration {
+struct Iteration {
     /// The empty buffer of its inputs.
     inputs: Vec<Input>,
     reads: usize,
@@ -171,26 +83,10 @@ pub(crate) struct Ropewalk {
     paths: Vec<u16>,
     /// Size of the outer IP and UDP headers, bytes.
     headers: u32,
-    /// Datagrams in flight, by id; none if a copy has arrived, which the receiver's replay window tells from the
-    /// others.
-    datagrams: Vec<Option<Datagram>>,
-    /// Copies in flight of each of `datagrams`.
-    copies: Vec<u32>,
-    /// Free indices of `datagrams`.
-    free: Vec<u32>,
     /// Streams that flows are hashed to: those of marked packets are not among them.
     streams: u8,
     /// Size of the virtio-net header in front of a host's packet, bytes: its checksum is offloaded.
     offload_header: u32,
-}
-
-/// A datagram to be sent on `path`; `bytes` includes the outer headers.
-#[derive(Debug)]
-pub(crate) struct OutgoingDatagram {
-    pub path: u16,
-    pub datagram_id: u32,
-    pub bytes: u32,
-    pub ecn: EcnField,
 }
 
 impl Ropewalk {
@@ -227,22 +123,14 @@ impl Ropewalk {
             ends: [new_end("forward")?, new_end("reverse")?],
             paths: tunnel.paths.iter().map(|path| *path as u16).collect(),
             headers: tunnel.overhead,
-            datagrams: Vec::new(),
-            copies: Vec::new(),
-            free: Vec::new(),
             streams: settings.options.realtime.map_or(FIRST_UNORDERED_STREAM, |_| FIRST_REALTIME_STREAM),
             offload_header: if settings.offload { VirtioNetHeader::LEN as u32 } else { 0 },
         })
     }
 
-    /// Gives an inner packet to the end that sends in its direction.
-    pub(crate) fn enqueue(&mut self, packet: Packet, descriptor: PacketDescriptor) {
-        self.ends[packet.direction as usize].event_loop.push(Input::Packet(packet, descriptor));
-    }
-
     /// Begins an iteration of an end's event loop, with everything that has arrived and the timers that are due; returns
     /// the inputs that were read, for [`finish_iteration`](Self::finish_iteration). `None` if the loop pauses or nothing is due.
-    pub(crate) fn begin_iteration(&mut self, now: Instant, direction: Direction) -> Option<Iteration> {
+    fn begin_iteration(&mut self, now: Instant, direction: Direction) -> Option<Iteration> {
         let (streams, offload_header) = (u16::from(self.streams), self.offload_header);
         let end = &mut self.ends[direction as usize];
         if now < end.event_loop.next_iteration(end.deadline) {
@@ -270,22 +158,23 @@ impl Ropewalk {
     }
 
     /// Ends an iteration, after everything that it had to deliver and to transmit.
-    pub(crate) fn finish_iteration(&mut self, now: Instant, direction: Direction, iteration: Iteration) {
+    fn finish_iteration(&mut self, now: Instant, direction: Direction, iteration: Iteration) {
         let Iteration { inputs, reads, carried } = iteration;
         let end = &mut self.ends[direction as usize];
         end.set_timer(now);
         end.event_loop.finish(now, inputs, reads, end.carried - carried, end.deadline);
     }
 
-    /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC
-    /// 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path
-    /// set it.
-    pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
+    /// Transmits a datagram of an end, if one may be sent now, and returns whether. Its outer header is ECN-capable if the
+    /// inner one is (RFC 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of
+    /// the path set it.
+    fn transmit_one(&mut self, direction: Direction, network: &mut Network) -> bool {
+        let now = network.now;
         let TunnelEnd { machine, relay, carried, .. } = &mut self.ends[direction as usize];
         if let Some(relay) = relay {
             relay.fill(now, machine);
         }
-        let transmit = machine.poll_transmit(now)?;
+        let Some(transmit) = machine.poll_transmit(now) else { return false };
         let (frames, fragments) = match &transmit.body {
             TransmitBody::Data(_) => (Vec::new(), Vec::new()),
             TransmitBody::Bundle => (machine.control_frames().to_vec(), machine.bundle().to_vec()),
@@ -304,19 +193,32 @@ impl Ropewalk {
         };
         let (path, body) = (self.paths[transmit.path.index()], SEAL_OVERHEAD + body);
         *carried += u64::from(body);
-        let datagram_id = self.store(Datagram { transmit, frames, fragments, bytes: body });
-        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + body, ecn })
+        let id = network.tunnel_datagrams.insert(Datagram { transmit, frames, fragments, bytes: body });
+        let packet = Packet::new(Body::TunnelDatagram(id), TUNNEL_FLOW_ID, 0, direction);
+        let is_data = packet.is_data();
+        let slot = network.slab.insert(packet);
+        let bytes = self.headers + body;
+        network.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));
+        true
     }
 
-    /// Gives a datagram sent in `direction`, with or without a CE mark, to the other end.
-    pub(crate) fn arrive(&mut self, direction: Direction, datagram_id: u32, ce: bool) {
-        let Some(datagram) = self.take(datagram_id) else { return };
-        self.ends[1 - direction as usize].event_loop.push(Input::Datagram(datagram, ce));
+    /// Transmits the datagrams that an end may send now.
+    fn transmit_all(&mut self, direction: Direction, network: &mut Network) {
+        while self.transmit_one(direction, network) {}
+        if network.trace.is_some() {
+            self.traced(direction).for_each(|traced| network.push_trace(traced));
+        }
+    }
+
+    /// Schedules the next iteration of an end's event loop.
+    fn schedule_iteration(&mut self, direction: Direction, network: &mut Network) {
+        let TunnelEnd { event_loop, deadline, .. } = &self.ends[direction as usize];
+        network.schedule(Component::Ingress(direction), event_loop.next_iteration(*deadline).max(network.now));
     }
 
     /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction. The
     /// relay's messages are delivered to the relay.
-    pub(crate) fn deliver(&mut self, now: Instant, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
+    fn deliver(&mut self, now: Instant, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
         let TunnelEnd { machine, reassembler, relay, carried, delivered, .. } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
@@ -336,112 +238,121 @@ impl Ropewalk {
         }
     }
 
-    /// The time of an end's next iteration.
-    pub(crate) fn next_iteration(&self, direction: Direction) -> Instant {
-        let TunnelEnd { event_loop, deadline, .. } = &self.ends[direction as usize];
-        event_loop.next_iteration(*deadline)
-    }
-
-    /// Whether an end's event loop pauses.
-    pub(crate) fn is_paused(&self, now: Instant, direction: Direction) -> bool {
-        self.ends[direction as usize].event_loop.is_paused(now)
-    }
-
-    /// Sets an end's timer again after something other than an iteration has acted on the end.
-    pub(crate) fn set_timer(&mut self, now: Instant, direction: Direction) {
-        self.ends[direction as usize].set_timer(now);
-    }
-
-    /// The relay of the end that sends in `direction`, if there is one.
-    pub(crate) fn relay(&mut self, direction: Direction) -> Option<&mut RelayEnd> {
-        self.ends[direction as usize].relay.as_deref_mut()
-    }
-
-    /// The relay's ends, if it has a relay.
-    pub(crate) fn relays(&self) -> impl Iterator<Item = &RelayEnd> {
-        self.ends.iter().filter_map(|end| end.relay.as_deref())
-    }
-
     /// The status of an end.
-    pub(crate) fn status(&self, direction: Direction) -> EndpointStatus {
+    fn status(&self, direction: Direction) -> EndpointStatus {
         self.ends[direction as usize].machine.status()
     }
 
-    /// Keeps what a trace has from now on.
-    pub(crate) fn start_trace(&mut self) {
-        self.ends.iter_mut().for_each(|end| end.machine.choices_mut().keep());
-    }
-
     /// What a trace has of an end since the last call: the choices of its scheduler, and the states of its paths.
-    pub(crate) fn traced(&mut self, direction: Direction) -> impl Iterator<Item = Traced> + use<> {
+    fn traced(&mut self, direction: Direction) -> impl Iterator<Item = Traced> + use<> {
         let end = &mut self.ends[direction as usize].machine;
         let choices = end.choices_mut().take().into_iter();
         let choices = choices.map(move |choice| Traced::TunnelChoice { direction, choice });
         let states = end.status().paths.into_iter();
         choices.chain(states.map(move |status| Traced::TunnelPath { direction, status }))
     }
-
-    /// Packets delivered by the end that sends in `direction`.
-    pub(crate) fn delivered(&self, direction: Direction) -> u64 {
-        self.ends[direction as usize].delivered
-    }
-
-    /// Indices of the tunnel's paths in the topology.
-    pub(crate) fn paths(&self) -> &[u16] {
-        &self.paths
-    }
-
-    /// Datagrams in flight, every copy counted.
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.copies.iter().copied().map(u64::from).sum()
-    }
-
-    fn store(&mut self, datagram: Datagram) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.datagrams.push(None);
-            self.copies.push(0);
-            (self.datagrams.len() - 1) as u32
-        });
-        self.datagrams[slot as usize] = Some(datagram);
-        self.copies[slot as usize] = 1;
-        slot
-    }
-
-    /// Takes a datagram whose first copy arrives; none for further copies.
-    fn take(&mut self, datagram_id: u32) -> Option<Datagram> {
-        let datagram = self.datagrams[datagram_id as usize].take();
-        self.discard(datagram_id);
-        datagram
-    }
-
-    /// Counts one more copy of a datagram.
-    pub(crate) fn duplicate(&mut self, datagram_id: u32) {
-        self.copies[datagram_id as usize] += 1;
-    }
-
-    /// Forgets a copy of a datagram that is lost or has arrived.
-    pub(crate) fn discard(&mut self, datagram_id: u32) {
-        let copies = &mut self.copies[datagram_id as usize];
-        *copies -= 1;
-        if *copies == 0 {
-            self.datagrams[datagram_id as usize] = None;
-            self.free.push(datagram_id);
-        }
-    }
 }
 
-/// The inner packet of the latest fragment.
-impl PacketBuffer<TunnelPayload> for Option<Arc<InnerPacket>> {
-    fn clear(&mut self) {
-        *self = None;
+impl Tunnel for Ropewalk {
+    /// Both ends validate the paths at once.
+    fn start(&mut self, network: &mut Network) {
+        for end in [Direction::Forward, Direction::Reverse] {
+            network.schedule(Component::Ingress(end), Instant::ZERO);
+        }
     }
 
-    fn append(&mut self, fragment: &TunnelPayload) {
-        *self = Some(fragment.inner.clone());
+    fn enter(&mut self, direction: Direction, descriptor: PacketDescriptor, network: &mut Network) {
+        let packet = *network.slab.remove(descriptor.slot());
+        self.ends[direction as usize].event_loop.push(Input::Packet(packet, descriptor));
+        self.schedule_iteration(direction, network);
     }
 
-    fn memory_bytes(&self) -> u64 {
-        size_of::<Self>() as u64
+    fn receive(&mut self, descriptor: PacketDescriptor, network: &mut Network) {
+        let &Packet { body: Body::TunnelDatagram(id), direction, .. } = network.slab.get(descriptor.slot()) else {
+            return;
+        };
+        if let Some(datagram) = network.tunnel_datagrams.take(id) {
+            let input = Input::Datagram(datagram, descriptor.ecn() == EcnField::Ce);
+            self.ends[direction.other() as usize].event_loop.push(input);
+        }
+        self.schedule_iteration(direction.other(), network);
+    }
+
+    /// An iteration of an end's event loop.
+    fn wake(&mut self, timer: Component, network: &mut Network) {
+        let Component::Ingress(direction) = timer else { return };
+        if let Some(iteration) = self.begin_iteration(network.now, direction) {
+            while let Some((packet, descriptor)) = self.deliver(network.now, direction) {
+                let slot = network.slab.insert(packet);
+                network.delivered.push(descriptor.moved(slot));
+            }
+            self.transmit_all(direction, network);
+            self.finish_iteration(network.now, direction, iteration);
+        }
+        self.schedule_iteration(direction, network);
+    }
+
+    /// None: the tunnel takes packets out of the slab.
+    fn queued(&self) -> u64 {
+        0
+    }
+
+    fn record(&self) -> record::Tunnel {
+        let sender = self.status(Direction::Forward).counters;
+        let receiver = self.status(Direction::Reverse).counters;
+        let relays = || self.ends.iter().filter_map(|end| end.relay.as_deref());
+        let mean = receiver.reorder_wait_ns as f64 / receiver.delivered_fragments.max(1) as f64 / 1e6;
+        record::Tunnel {
+            delivered_packets: self.ends[Direction::Reverse as usize].delivered,
+            reorder_buffered_packets: receiver.reorder_buffered_fragments,
+            late_packets: receiver.late_fragments,
+            dropped_packets: sender.ingress_dropped_packets,
+            reorder_delay_ms: Summary { mean, ..Summary::default() },
+            ropewalk: Some(RopewalkTunnel {
+                marked_packets: sender.ingress_marked_or_trimmed_packets,
+                sent_fragments: Some(
+                    sender.new_fragments + sender.retransmitted_fragments + sender.redundant_fragments,
+                ),
+                retransmitted_fragments: Some(sender.retransmitted_fragments),
+                duplicate_fragments: Some(receiver.duplicate_fragments),
+                missing_fragments: Some(receiver.missing_fragments),
+                relayed_connections: relays().map(|relay| relay.connections).sum(),
+                max_relayed_bytes: Some(relays().map(RelayEnd::max_memory).max().unwrap_or(0)),
+            }),
+            ..record::Tunnel::default()
+        }
+    }
+
+    fn path_record(&self, path: usize) -> Option<PathSender> {
+        let position = self.paths.iter().position(|tunnel_path| usize::from(*tunnel_path) == path)?;
+        let sender = self.status(Direction::Forward).paths.get(position).copied()?;
+        Some(PathSender {
+            declared_lost_packets: sender.lost_packets,
+            spurious_losses: sender.spurious_losses,
+            failures: sender.failures,
+        })
+    }
+
+    fn controller_failures(&self) -> Vec<String> {
+        let directions = [Direction::Forward, Direction::Reverse];
+        directions.into_iter().filter_map(|direction| self.status(direction).controller_failure).collect()
+    }
+
+    fn start_trace(&mut self) {
+        self.ends.iter_mut().for_each(|end| end.machine.choices_mut().keep());
+    }
+
+    fn relay(&mut self, direction: Direction) -> Option<&mut RelayEnd> {
+        self.ends[direction as usize].relay.as_deref_mut()
+    }
+
+    /// Does nothing while the end's event loop pauses.
+    fn transmit(&mut self, direction: Direction, network: &mut Network) {
+        if !self.ends[direction as usize].event_loop.is_paused(network.now) {
+            self.transmit_all(direction, network);
+            self.ends[direction as usize].set_timer(network.now);
+        }
+        self.schedule_iteration(direction, network);
     }
 }
 
