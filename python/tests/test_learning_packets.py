@@ -16,7 +16,7 @@ pytest.importorskip("pettingzoo")
 from gymnasium.error import ResetNeeded  # noqa: E402
 from gymnasium.spaces import Discrete  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
-from pettingzoo.test import parallel_api_test  # noqa: E402
+from pettingzoo.test import parallel_api_test  # type: ignore[import-untyped]  # noqa: E402
 
 from ropewalk import ActionError, ConfigError, Scenario  # noqa: E402
 from ropewalk.learning import packet_features, parallel_env, scenario_env, scenario_parallel_env  # noqa: E402
@@ -122,7 +122,7 @@ def test_two_learners_that_do_nothing_give_the_run_of_their_scenario(two: Scenar
     env.reset(seed=3)
     with pytest.raises(ResetNeeded, match="not over"):
         env.results()
-    rewards = {agent: 0.0 for agent in env.agents}
+    rewards = dict.fromkeys(env.agents, 0.0)
     while env.agents:
         _, step, *_ = env.step({agent: np.zeros(2) for agent in env.agents})
         rewards = {agent: rewards[agent] + step[agent] for agent in rewards}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ import ropewalk
 np = pytest.importorskip("numpy")
 pytest.importorskip("onnx")
 
-from ropewalk.learning.export import export_onnx, metadata  # noqa: E402
+from ropewalk.learning.export import export_onnx  # noqa: E402
 
 MODELS = Path(__file__).parents[2] / "cc/policy/tests/models"
 export = functools.partial(export_onnx, observation="orca", history=1, action="window", interval="rtt")
@@ -43,55 +42,6 @@ def test_a_recurrent_policy_goes_on_from_its_last_decision_until_it_is_reset() -
     assert policy.act([0, 0]) == [1]
     with pytest.raises(ropewalk.PolicyError, match="the policy's state is inf"):
         policy.act([float("inf"), 0])
-
-
-def recurrent_network(cell: Any, metadata: dict[str, str], path: Path) -> Any:
-    """A torch network whose state is a part of its input and output, exported."""
-    import onnx
-    import torch
-
-    class Network(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell, self.head = cell, torch.nn.Linear(8, 1)
-
-        def forward(self, x: Any) -> Any:
-            observation, *states = torch.split(x, [7] + [8] * ((x.shape[1] - 7) // 8), dim=1)
-            states = [state.unsqueeze(0) for state in states]
-            initial = tuple(states) if len(states) > 1 else states[0]
-            output, last = self.cell(observation.unsqueeze(0), initial)
-            following = last if len(states) > 1 else (last,)
-            return torch.cat([self.head(output[0]), *(state[0] for state in following)], dim=1)
-
-    torch.manual_seed(1)
-    network = Network().eval()
-    torch.onnx.export(network, (torch.zeros(1, 7 + int(metadata["ropewalk.state"])),), str(path), dynamo=False)
-    model = onnx.load(path)
-    onnx.helper.set_model_props(model, metadata)
-    onnx.save(model, path)
-    return network
-
-
-@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
-def test_a_recurrent_network_of_torch_decides_as_torch_and_onnxruntime(kind: str, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch takes gigabytes: `cargo xtask test frameworks` has it")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    size = 8 if kind == "GRU" else 16
-    keys: dict[str, Any] = {"observation": "orca", "history": 1, "action": "window_change(1)", "interval": "rtt"}
-    path = tmp_path / "recurrent.onnx"
-    network = recurrent_network(getattr(torch.nn, kind)(7, 8), metadata(**keys, state=size), path)
-    policy, session = ropewalk.Policy(path), onnxruntime.InferenceSession(path)
-    name, state = session.get_inputs()[0].name, np.zeros(size, np.float32)
-    of_torch, rng = state, np.random.default_rng(2)
-    for _ in range(50):
-        observation = rng.uniform(0, 1, 7).astype(np.float32)
-        action = policy.act(observation)
-        answer = session.run(None, {name: np.concatenate([observation, state])[None]})[0][0]
-        with torch.no_grad():
-            row = network(torch.from_numpy(np.concatenate([observation, of_torch])[None]))[0].numpy()
-        state, of_torch = answer[1:], row[1:]
-        # Gates are at most 1, so that roundings of a state do not grow: some 40 roundings in each of a few steps.
-        assert np.allclose([answer[0], row[0]], action, rtol=0, atol=200 * np.finfo(np.float32).eps)
 
 
 def test_an_observation_may_be_one_row_of_a_matrix() -> None:

@@ -1,8 +1,8 @@
 """Learning: environments for Gymnasium and PettingZoo, and policies as ONNX files.
 
-Importing this package registers `Ropewalk/SinglePath-v0`, `Ropewalk/Multipath-v0` and `Ropewalk/Scenario-v0`, if
-gymnasium is installed (`pip install ropewalk[learning]`). docs/reference/policies.md describes observations, actions
-and rewards.
+Importing this package registers `Ropewalk/SinglePath-v0`, `Ropewalk/Multipath-v0`, `Ropewalk/Scenario-v0` and the
+tasks of papers in `tasks.py`, if gymnasium is installed (`pip install ropewalk[learning]`). docs/reference/policies.md
+describes observations, actions and rewards.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from .export import export_onnx, metadata
+from .tasks import TASKS
 from .worlds import Feature, Keys, PathRanges, PolicyKeys, Rivals, features, narrow, packet_features
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .scenarios import scenario_env
 
 __all__ = [
+    "TASKS",
     "Episode",
     "Feature",
     "Keys",
@@ -54,6 +56,14 @@ def _register() -> None:
                 id=f"Ropewalk/{name}-v0",
                 entry_point=f"ropewalk.learning.{module or 'environments'}:{name}Env",
                 vector_entry_point=f"ropewalk.learning.{module or 'vector'}:{name}VectorEnv",
+            )
+    for task in TASKS:
+        if f"Ropewalk/{task.name}-v0" not in registry:
+            register(
+                id=f"Ropewalk/{task.name}-v0",
+                entry_point=registry[f"Ropewalk/{task.environment}-v0"].entry_point,
+                vector_entry_point=registry[f"Ropewalk/{task.environment}-v0"].vector_entry_point,
+                kwargs=task.keys,
             )
 
 

@@ -202,7 +202,8 @@ class SinglePathEnv(WorldEnv):
 class MultipathEnv(WorldEnv):
     """`Ropewalk/Multipath-v0`: the rates or windows of an MPTCP flow's subflows, or what its scheduler does.
 
-    decides: `subflows`, `weights`, `path` or `packet`. The other arguments are the keys of `ropewalk.learning.worlds.Keys`.
+    decides: `subflows`, `weights`, `path` or `packet`. The other arguments are the keys of
+    `ropewalk.learning.worlds.Keys`.
     """
 
     def __init__(
