@@ -26,8 +26,8 @@ const FEATURES: [Feature; 5] = [
         name: "tunnel",
         is_built: cfg!(feature = "tunnel"),
         verbs: &[
-            "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "portal", "genkey", "pubkey",
-            "genpsk", "tunnel",
+            "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "fleet", "portal", "genkey",
+            "pubkey", "genpsk", "tunnel",
         ],
         more: &[],
     },

@@ -10,7 +10,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["run", "explore", "new", "list", "trace", "evaluate", "drill", "probe", "fit", "advise", "doctor", "schema"],
     ),
     ("Results", &["report", "compare", "claims", "merge"]),
-    ("Tunnel", &["setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "portal", "demo", "tunnel"]),
+    (
+        "Tunnel",
+        &["setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "fleet", "portal", "demo", "tunnel"],
+    ),
     ("Keys of the tunnel", &["genkey", "pubkey", "genpsk"]),
     ("Linux kernel", &["kernel"]),
     ("The program itself", &["completions", "man", "help"]),

@@ -23,6 +23,7 @@ use super::{
 use crate::{Failure, output};
 use daemon::config::unix_time;
 use ipnet::IpNet;
+use seal::{PresharedKey, PrivateKey};
 use std::fmt::Write as _;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -104,6 +105,17 @@ fn own_keys(earlier: Option<&ClientRecord>) -> Result<OwnKeys, String> {
     read().map_err(|error: seal::KeyError| error.to_string())
 }
 
+/// The keys that a client is about to have: new ones, unless a change to others was interrupted. They are kept until they are
+/// in use.
+pub(super) fn pending_keys(record: &mut Record) -> Result<(PrivateKey, PresharedKey), String> {
+    let keys = own_keys(record.client.as_ref())?;
+    if record.client.is_none() {
+        record.client = Some(record_of(&keys, String::new(), &[]));
+        record.write()?;
+    }
+    Ok((keys.private_key, keys.preshared_key))
+}
+
 fn record_of(own: &OwnKeys, token: String, taken: &[IpNet]) -> ClientRecord {
     ClientRecord {
         token,
@@ -113,7 +125,7 @@ fn record_of(own: &OwnKeys, token: String, taken: &[IpNet]) -> ClientRecord {
     }
 }
 
-fn psk_file(name: &str) -> PathBuf {
+pub(super) fn psk_file(name: &str) -> PathBuf {
     PathBuf::from(format!("/etc/ropewalk/{name}.psk"))
 }
 

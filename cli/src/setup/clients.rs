@@ -1,14 +1,16 @@
-//! The clients of a server: `setup server --add`, `--revoke` and `--list`, and the tokens.
+//! The clients of a server: changes of the list of peers, and the tokens.
 
+use super::bulk::{self, BulkError};
 use super::promises::{Forward, ForwardArgument, ServerPromises};
 use super::record::{Record, ServerRecord};
-use super::server::own_and_behind;
+use super::server::{endpoints, own_and_behind};
 use super::token::{Token, nth_address, server_address};
-use super::{SetupServer, environment, host, keep, qr};
+use super::tokens::{print_as_json, print_token};
+use super::{SetupServer, announcement_file, audit, environment, host, keep};
 use crate::tunnel::runtime_directory;
 use crate::{Failure, output};
 use daemon::config::{
-    self, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, overlap, unix_time,
+    self, Announcement, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, overlap, unix_time,
 };
 use daemon::control_plane::{Client, ClientError};
 use ipnet::IpNet;
@@ -165,73 +167,172 @@ impl Server {
     }
 
     /// Adds a client and prints its token.
-    pub(super) fn add(&mut self, name: &str, hours: u32, lans: &[IpNet]) -> Result<(), Failure> {
-        check_name(name)?;
+    pub(super) fn add(&mut self, name: &str, options: &NewClient, lans: &[IpNet]) -> Result<(), Failure> {
+        let row = NewRow { line: 0, name: name.to_owned(), lans: lans.to_vec(), expires: options.expires };
+        let tokens = self.add_all(&[row], options.token_hours).map_err(|errors| bulk::failure(None, errors))?;
+        if options.json { print_as_json(&tokens) } else { print_token(&tokens[0], options.token_hours) }
+    }
+
+    /// Adds clients, all or none. Returns their tokens.
+    pub(super) fn add_all(&mut self, rows: &[NewRow], hours: u32) -> Result<Vec<Token>, BulkError> {
         let mut file = self.peers()?;
         let now = unix_time();
         // A token that was never used leaves nothing behind.
-        let is_over = |peer: &EnrolledPeer| peer.name == name && peer.token_expires.is_some_and(|end| end <= now);
+        let is_over = |peer: &EnrolledPeer| {
+            rows.iter().any(|row| row.name == peer.name) && peer.token_expires.is_some_and(|end| end <= now)
+        };
         let unused: Vec<_> = file.peers.extract_if(.., |peer| is_over(peer)).collect();
+        let expires = u32::try_from(now + u64::from(hours) * 3600).unwrap_or(u32::MAX);
+        let (mut tokens, mut errors) = (Vec::new(), Vec::new());
+        for row in rows {
+            match self.new_token(row, &file.peers, expires) {
+                Ok(token) => {
+                    file.peers.push(peer_of(&token, row));
+                    tokens.push(token);
+                }
+                Err(error) => errors.push((row.line, error)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(BulkError::Rows(errors));
+        }
+        let objects: Vec<_> = rows.iter().map(|row| (row.name.clone(), row.detail())).collect();
+        audit::note_all(&self.interface, "add", &objects)?;
         unused.iter().for_each(|peer| self.forget(peer));
-        if file.peers.iter().any(|peer| peer.name == name) {
-            let interface = &self.interface;
-            let message = format!("there is a client `{name}` already: --revoke {name} removes it from {interface}");
-            return Err(Failure::Environment(message));
+        for (row, peer) in rows.iter().zip(file.peers.iter().rev().take(rows.len()).rev()) {
+            if !row.lans.is_empty() {
+                self.promises()?.sites.insert(row.name.clone(), peer.allowed_ips.clone());
+            }
+        }
+        self.write(file)?;
+        self.keep()?;
+        Ok(tokens)
+    }
+
+    /// The token of a new client, if its name, its networks and its addresses are free.
+    fn new_token(&self, row: &NewRow, peers: &[EnrolledPeer], expires: u32) -> Result<Token, String> {
+        let text = |failure: Failure| failure.to_string().trim_start_matches("error: ").to_owned();
+        let name = &row.name;
+        check_name(name).map_err(text)?;
+        if peers.iter().any(|peer| peer.name == *name) {
+            return Err(format!(
+                "there is a client `{name}` already: --revoke {name} removes it from {}",
+                self.interface
+            ));
         }
         let Mode::Ropewalk { private_key } = &self.config.mode else {
-            return Err(Failure::Environment("tokens are for mode \"ropewalk\"".into()));
+            return Err("tokens are for mode \"ropewalk\"".into());
         };
-        self.check_lans(lans, name, &file.peers)?;
-        let addresses = self.free_addresses(&file.peers)?;
-        let token = Token {
-            expires: u32::try_from(now + u64::from(hours) * 3600).unwrap_or(u32::MAX),
+        self.check_lans(&row.lans, name, peers).map_err(text)?;
+        Ok(Token {
+            expires,
             port: self.info.port,
             private_key: PrivateKey::generate(&mut SystemEntropy),
             preshared_key: PresharedKey::generate(&mut SystemEntropy),
             server_key: private_key.public_key(),
-            addresses: addresses.clone(),
+            addresses: self.free_addresses(peers).map_err(text)?,
             endpoints: self.info.endpoints.clone(),
             dns: self.info.dns.clone(),
-            name: name.to_owned(),
-            lans: lans.to_vec(),
-        };
-        let own = addresses.iter().map(|address| IpNet::from(address.addr()));
-        let allowed_ips: Vec<_> = own.chain(lans.iter().copied()).collect();
-        if !lans.is_empty() {
-            self.promises()?.sites.insert(name.to_owned(), allowed_ips.clone());
-        }
-        file.peers.push(EnrolledPeer {
-            name: name.to_owned(),
-            public_key: token.private_key.public_key(),
-            preshared_key: Some(token.preshared_key.clone()),
-            allowed_ips,
-            token_expires: Some(u64::from(token.expires)),
-        });
-        self.write(file)?;
-        self.keep()?;
-        print_token(&token, hours)
+            name: name.clone(),
+            lans: row.lans.clone(),
+        })
     }
 
-    /// Removes a client, whose session ends.
+    /// Removes clients, whose sessions end, all or none.
     ///
-    /// A process that holds the lock of the list cannot prevent a revocation.
-    pub(super) fn revoke(&mut self, name: &str) -> Result<(), Failure> {
+    /// A process that holds the lock of the list cannot prevent a revocation, and neither can a full file of changes.
+    pub(super) fn revoke_all(&mut self, names: &[(usize, String)]) -> Result<(), BulkError> {
         let without_lock = |error: Failure| -> Result<_, Failure> {
             let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
             output::warn(&format!("note: the list of peers is written without its lock: {error}"));
             Ok(file)
         };
         let mut file = self.peers().or_else(without_lock)?;
-        let Some(index) = file.peers.iter().position(|peer| peer.name == name) else {
-            let names: Vec<_> = file.peers.iter().map(|peer| peer.name.as_str()).collect();
-            let names = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
-            return Err(Failure::Usage(format!("there is no client `{}`: {names}", name.escape_debug())));
-        };
-        let peer = file.peers.remove(index);
+        check_known(names, &file.peers)?;
+        let objects: Vec<_> = names.iter().map(|(_, name)| (name.clone(), String::new())).collect();
+        let noted = audit::note_all(&self.interface, "revoke", &objects);
+        noted.unwrap_or_else(|error| output::warn(&format!("note: the change is not in the list of changes: {error}")));
+        let removed: Vec<_> =
+            file.peers.extract_if(.., |peer| names.iter().any(|(_, name)| *name == peer.name)).collect();
         self.write(file)?;
-        self.forget(&peer);
+        removed.iter().for_each(|peer| self.forget(peer));
         self.keep()?;
-        output::print(&format!("{name}: removed\n"))
+        Ok(())
+    }
+
+    /// Gives clients other names, all or none.
+    pub(super) fn rename_all(&mut self, names: &[(usize, String, String)]) -> Result<(), BulkError> {
+        let mut file = self.peers()?;
+        check_known(&names.iter().map(|(line, old, _)| (*line, old.clone())).collect::<Vec<_>>(), &file.peers)?;
+        let new_name = |name: &str| names.iter().find(|(_, old, _)| old == name).map(|(.., new)| new.clone());
+        let all: Vec<_> =
+            file.peers.iter().map(|peer| new_name(&peer.name).unwrap_or_else(|| peer.name.clone())).collect();
+        let wrong = |(line, _, new): &(usize, String, String)| {
+            let is_twice = all.iter().filter(|name| *name == new).count() > 1;
+            let of_name = check_name(new).err().map(|error| error.to_string().trim_start_matches("error: ").to_owned());
+            let error = of_name.or_else(|| is_twice.then(|| format!("there would be two clients `{new}`")));
+            error.map(|error| (*line, error))
+        };
+        let errors: Vec<_> = names.iter().filter_map(wrong).collect();
+        if !errors.is_empty() {
+            return Err(BulkError::Rows(errors));
+        }
+        let objects: Vec<_> = names.iter().map(|(_, old, new)| (old.clone(), format!("to {new}"))).collect();
+        audit::note_all(&self.interface, "rename", &objects)?;
+        file.peers.iter_mut().zip(all).for_each(|(peer, name)| peer.name = name);
+        if let Some(promises) = &mut self.record.promises.server {
+            let sites = std::mem::take(&mut promises.sites);
+            promises.sites = sites.into_iter().map(|(name, site)| (new_name(&name).unwrap_or(name), site)).collect();
+        }
+        self.write(file)?;
+        self.keep()?;
+        Ok(())
+    }
+
+    /// Sets the ends of clients' times, all or none.
+    pub(super) fn expire_all(&mut self, ends: &[(usize, String, Option<u64>)]) -> Result<(), BulkError> {
+        let mut file = self.peers()?;
+        check_known(&ends.iter().map(|(line, name, _)| (*line, name.clone())).collect::<Vec<_>>(), &file.peers)?;
+        let objects: Vec<_> = ends.iter().map(|(_, name, end)| (name.clone(), end_text(*end))).collect();
+        audit::note_all(&self.interface, "expire", &objects)?;
+        for peer in &mut file.peers {
+            if let Some((.., end)) = ends.iter().find(|(_, name, _)| *name == peer.name) {
+                peer.expires = *end;
+            }
+        }
+        self.write(file)?;
+        Ok(())
+    }
+
+    /// Announces to the clients where the server will be.
+    pub(super) fn announce_move(&self, hosts: &[String]) -> Result<(), Failure> {
+        let endpoints = match hosts {
+            [none] if none == "none" => Vec::new(),
+            hosts => endpoints(hosts, self.info.port)?,
+        };
+        let path = announcement_file(&self.interface);
+        let failed = |error| Failure::Environment(format!("{}: {error}", path.display()));
+        let announcement = Announcement { endpoints: endpoints.clone(), ..Announcement::read(&path).map_err(failed)? };
+        audit::note(&self.interface, "move", &self.interface, &format!("to {}", hosts.join(", ")))?;
+        announcement.write(&path).map_err(failed)?;
+        if endpoints.is_empty() {
+            return output::print("no other address is announced\n");
+        }
+        output::print(&format!(
+            "announced: {}. Clients that are connected fetch it within ten minutes, and `ropewalk setup server --list` shows \
+             which have it. Then: `--backup FILE` and `ropewalk setup remove` here, `--restore FILE` there\n",
+            endpoints.join(", ")
+        ))
+    }
+
+    /// The record of the setup.
+    pub(super) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The clients, for reading.
+    pub(super) fn peers_without_lock(&self) -> Result<Vec<EnrolledPeer>, Failure> {
+        PeersFile::open_without_lock(&self.peers_file).map(|file| file.peers).map_err(Failure::Configuration)
     }
 
     /// Ends the promises to a client that is removed: another client may get its address.
@@ -241,22 +342,6 @@ impl Server {
         promises.sites.remove(&peer.name);
         let is_behind = |forward: &Forward| peer.allowed_ips.iter().any(|network| network.contains(&forward.to.ip()));
         promises.forwards.retain(|forward| !is_behind(forward));
-    }
-
-    /// Prints the clients, one per line.
-    pub(super) fn list(&self) -> Result<(), Failure> {
-        // Nothing is written.
-        let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
-        let rows = file.peers.iter().map(|peer| {
-            let state = match peer.token_expires {
-                None => "enrolled".to_owned(),
-                Some(end) if end <= unix_time() => format!("token expired {}", date(end)),
-                Some(end) => format!("token not used, valid until {}", date(end)),
-            };
-            let networks: Vec<_> = peer.allowed_ips.iter().map(ToString::to_string).collect();
-            format!("{:<20}  {:<40}  {state}\n", peer.name, networks.join(", "))
-        });
-        output::print(&rows.collect::<String>())
     }
 
     fn peers(&self) -> Result<PeersFile, Failure> {
@@ -313,23 +398,67 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
 }
 
 /// `2026-11-23 03:25 UTC`.
-pub(super) fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     match OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).unwrap_or(i64::MAX)) {
         Ok(date) => format!("{} {:02}:{:02} UTC", date.date(), date.hour(), date.minute()),
         Err(_) => format!("second {seconds}"),
     }
 }
 
-fn print_token(token: &Token, hours: u32) -> Result<(), Failure> {
-    let text = token.encode();
-    let code = qr::lines(&text, output::width()).map(|lines| lines.join("\n") + "\n\n");
-    if let (Some(code), true) = (code, output::is_terminal()) {
-        output::print(&code)?;
+/// `never`, or a date.
+pub(super) fn end_text(end: Option<u64>) -> String {
+    end.map_or_else(|| "never".to_owned(), date)
+}
+
+/// What is to be known of a new client but its name and its networks.
+pub(super) struct NewClient {
+    /// How long its token is valid.
+    pub(super) token_hours: u32,
+    /// The end of its time, Unix time in seconds.
+    pub(super) expires: Option<u64>,
+    /// Whether its token is printed as JSON.
+    pub(super) json: bool,
+}
+
+/// A new client, and its line in a table.
+pub(super) struct NewRow {
+    pub(super) line: usize,
+    pub(super) name: String,
+    pub(super) lans: Vec<IpNet>,
+    pub(super) expires: Option<u64>,
+}
+
+impl NewRow {
+    fn detail(&self) -> String {
+        let lans = self.lans.iter().map(|lan| format!("lan {lan}"));
+        let end = self.expires.map(|end| format!("expires {}", date(end)));
+        lans.chain(end).collect::<Vec<_>>().join(", ")
     }
-    output::warn(&format!(
-        "The token of {}, a secret, which works once and within {hours} h (until {}). On the client, the command, and the token when it asks for it:",
-        token.name,
-        date(u64::from(token.expires))
-    ));
-    output::print(&format!("ropewalk setup client -\n{}\n", *text))
+}
+
+fn peer_of(token: &Token, row: &NewRow) -> EnrolledPeer {
+    let own = token.addresses.iter().map(|address| IpNet::from(address.addr()));
+    EnrolledPeer {
+        name: row.name.clone(),
+        public_key: token.private_key.public_key(),
+        preshared_key: Some(token.preshared_key.clone()),
+        allowed_ips: own.chain(row.lans.iter().copied()).collect(),
+        token_expires: Some(u64::from(token.expires)),
+        expires: row.expires,
+    }
+}
+
+/// Refuses names that no client has, or that stand twice.
+fn check_known(names: &[(usize, String)], peers: &[EnrolledPeer]) -> Result<(), BulkError> {
+    let all: Vec<_> = peers.iter().map(|peer| peer.name.as_str()).collect();
+    let listed = if all.is_empty() { "there are none".to_owned() } else { all.join(", ") };
+    let wrong = |(index, (line, name)): (usize, &(usize, String))| {
+        if !all.contains(&name.as_str()) {
+            return Some((*line, format!("there is no client `{}`: {listed}", name.escape_debug())));
+        }
+        let is_twice = names[..index].iter().any(|(_, other)| other == name);
+        is_twice.then(|| (*line, format!("`{name}` stands twice")))
+    };
+    let errors: Vec<_> = names.iter().enumerate().filter_map(wrong).collect();
+    if errors.is_empty() { Ok(()) } else { Err(BulkError::Rows(errors)) }
 }

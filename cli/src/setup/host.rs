@@ -140,6 +140,11 @@ pub(super) fn ask(question: &str) -> io::Result<Zeroizing<String>> {
     Ok(answer)
 }
 
+/// The host's name, as it is set.
+pub(super) fn name() -> String {
+    nix::unistd::gethostname().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,38 +6,50 @@
 //!   networks behind it.
 //! - `promises`: settings that hold while a tunnel is set up; `ruleset`: their nftables; `keep`: the process that keeps
 //!   them.
-//! - `token`, `qr`: all that a client needs, as one word; `clients`: the tokens' clients; `enrolment`: the use of a token;
+//! - `token`, `tokens`, `qr`: all that a client needs, as one word; `clients`: the tokens' clients; `enrolment`: the use of a token;
 //!   `inner`: which networks a token may name.
+//! - `bulk`, `csv`, `expiry`: changes of many clients by tables, and their ends; `listing`: the list of clients; `audit`: who
+//!   changed what; `backup`: a server in a file; `rotate`: other keys; `follow`: a client follows its server.
 //! - `client_uplinks`: a client's uplinks; `trial`: traffic that is taken over a remote login, and given back.
 //! - `host`: properties of this machine; `probe`: a test of the new tunnel.
 
 mod access;
+mod audit;
+mod backup;
+mod bulk;
 mod choices;
 mod client;
 mod client_uplinks;
 mod clients;
+mod csv;
 mod dns;
 mod enrolment;
+mod expiry;
 mod firewall;
+mod follow;
 mod host;
 mod inner;
 mod keep;
 mod lan;
+mod listing;
 mod plan;
 mod probe;
 mod promises;
 mod qr;
 mod record;
 mod remove;
+mod rotate;
 mod ruleset;
 mod server;
 mod service;
 mod token;
+mod tokens;
 mod trial;
 
 use crate::{Failure, output};
 use clap::{Args, Subcommand};
-use clients::Server;
+use clients::{NewClient, Server};
+use daemon::config::Announcement;
 use ipnet::{IpNet, Ipv6Net};
 use plan::{Plan, Step, user_exists};
 use promises::{ForwardArgument, Protocol};
@@ -54,7 +66,7 @@ const CONFIG_FOLDER: &str = "/etc/ropewalk";
 #[derive(Debug, Subcommand)]
 pub(crate) enum SetupVerb {
     /// Make this machine a server, and print a token for a client; or manage its clients
-    Server(SetupServer),
+    Server(Box<SetupServer>),
     /// Make this machine a client of the server that printed the token
     Client(SetupClient),
     /// Keep the traffic that `setup client` has taken on trial
@@ -62,6 +74,33 @@ pub(crate) enum SetupVerb {
         /// The tunnel's device
         #[arg(long, default_value = "rw0", value_parser = device_name)]
         name: String,
+    },
+    /// Change the key of this end: a client's at once, a server's in two steps
+    RotateKey {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+        /// On a server: use the key that was announced, if all clients know it
+        #[arg(long)]
+        now: bool,
+        /// Use it even if some clients do not know it, and need another token
+        #[arg(long, requires = "now")]
+        force: bool,
+    },
+    /// On a client: fetch now what the server announces, which happens every ten minutes
+    Follow {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+    },
+    /// Show who changed what: clients, keys, backups
+    Audit {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Undo what `setup server` or `setup client` did
     Remove {
@@ -122,6 +161,9 @@ pub(crate) struct SetupServer {
     /// The name of the first client [default: client1]; once the server is set up, the client that --lan refers to
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
+    /// Set the server up without a first client
+    #[arg(long, conflicts_with = "client")]
+    no_client: bool,
     /// A network or address of this machine that clients may reach, or the network behind the client; may be repeated
     #[arg(long, value_name = "NETWORK", value_parser = promises::network)]
     lan: Vec<IpNet>,
@@ -139,14 +181,47 @@ pub(crate) struct SetupServer {
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
     token_hours: u32,
     /// Add a client and print its token
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["revoke", "list"])]
+    #[arg(long, value_name = "NAME", group = "task")]
     add: Option<String>,
+    /// Add the clients of a table (CSV: name, and perhaps lan and expires), and print their tokens
+    #[arg(long, value_name = "FILE", group = "task")]
+    add_from: Option<PathBuf>,
     /// Remove a client
-    #[arg(long, value_name = "NAME", conflicts_with = "list")]
+    #[arg(long, value_name = "NAME", group = "task")]
     revoke: Option<String>,
+    /// Remove the clients of a table (CSV: name)
+    #[arg(long, value_name = "FILE", group = "task")]
+    revoke_from: Option<PathBuf>,
+    /// Give a client another name
+    #[arg(long, value_name = "OLD=NEW", group = "task")]
+    rename: Option<String>,
+    /// Rename the clients of a table (CSV: name,new-name)
+    #[arg(long, value_name = "FILE", group = "task")]
+    rename_from: Option<PathBuf>,
+    /// End a client's time: a day, a time from now such as 90d or 12h, or never
+    #[arg(long, value_name = "NAME=WHEN", group = "task")]
+    expire: Option<String>,
+    /// End the time of the clients of a table (CSV: name,expires)
+    #[arg(long, value_name = "FILE", group = "task")]
+    expire_from: Option<PathBuf>,
+    /// When the time of the client of --add ends
+    #[arg(long, value_name = "WHEN", requires = "add")]
+    expires: Option<String>,
     /// List the clients
-    #[arg(long)]
+    #[arg(long, group = "task")]
     list: bool,
+    /// Write the server, its key and its clients to a file
+    #[arg(long, value_name = "FILE", group = "task")]
+    backup: Option<PathBuf>,
+    /// Make this machine the server of a backup
+    #[arg(long, value_name = "FILE", group = "task")]
+    restore: Option<PathBuf>,
+    /// Announce to the clients where the server will be, an address or a name; `none` announces nothing; may be repeated
+    #[arg(long, value_name = "HOST", group = "task")]
+    move_to: Vec<String>,
+    /// Print the list, or the tokens, as JSON
+    #[arg(long)]
+    json: bool,
     /// The tunnel's device
     #[arg(long, default_value = "rw0", value_parser = device_name)]
     name: String,
@@ -205,6 +280,11 @@ impl SetupServer {
         is_told || self.between_clients.is_some()
     }
 
+    /// What is to be known of a new client but its name and its networks.
+    fn new_client(&self) -> NewClient {
+        NewClient { token_hours: self.token_hours, expires: None, json: self.json }
+    }
+
     /// The name of the first client.
     fn first_client(&self) -> &str {
         self.client.as_deref().unwrap_or("client1")
@@ -218,10 +298,12 @@ fn forwarded_port(text: &str) -> Result<(Protocol, u16), String> {
 /// Runs a command.
 pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
     let is_dry_run = match verb {
-        SetupVerb::Server(SetupServer { dry_run, .. })
-        | SetupVerb::Client(SetupClient { dry_run, .. })
-        | SetupVerb::Remove { dry_run, .. } => *dry_run,
+        SetupVerb::Server(arguments) => arguments.dry_run,
+        SetupVerb::Client(SetupClient { dry_run, .. }) | SetupVerb::Remove { dry_run, .. } => *dry_run,
         SetupVerb::Confirm { .. }
+        | SetupVerb::RotateKey { .. }
+        | SetupVerb::Follow { .. }
+        | SetupVerb::Audit { .. }
         | SetupVerb::EndTrial { .. }
         | SetupVerb::DeleteRules { .. }
         | SetupVerb::Keep { .. } => false,
@@ -230,12 +312,12 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         return Err(Failure::Environment("a setup needs root: use sudo, or --dry-run to see its steps".into()));
     }
     match verb {
-        SetupVerb::Server(arguments) => match arguments {
-            SetupServer { add: Some(client), name, token_hours, lan, .. } => {
-                Server::open(name)?.add(client, *token_hours, lan)
-            }
-            SetupServer { revoke: Some(client), name, .. } => Server::open(name)?.revoke(client),
-            SetupServer { list: true, name, .. } => Server::open(name)?.list(),
+        SetupVerb::Server(arguments) => match &**arguments {
+            arguments if bulk::is_asked(arguments) => bulk::change(arguments),
+            SetupServer { list: true, name, json, .. } => listing::list(&Server::open(name)?, name, *json),
+            SetupServer { backup: Some(file), name, .. } => backup::write(name, file),
+            SetupServer { restore: Some(file), .. } => backup::restore(arguments, file),
+            SetupServer { move_to, name, .. } if !move_to.is_empty() => Server::open(name)?.announce_move(move_to),
             arguments if arguments.changes() && Server::is_set_up(&arguments.name)? => {
                 Server::open(&arguments.name)?.change(arguments)
             }
@@ -244,6 +326,16 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         SetupVerb::Client(arguments) => client::setup(arguments),
         SetupVerb::Confirm { name } => trial::confirm(name),
         SetupVerb::EndTrial { name, process, seconds } => trial::end(name, *process, *seconds),
+        SetupVerb::RotateKey { name, now, force } => rotate::run(
+            name,
+            match (now, force) {
+                (false, _) => rotate::Step::Announce,
+                (true, false) => rotate::Step::Now,
+                (true, true) => rotate::Step::Force,
+            },
+        ),
+        SetupVerb::Follow { name } => follow::fetch(name),
+        SetupVerb::Audit { name, json } => audit::show(name, *json),
         SetupVerb::Remove { name, dry_run, yes } => remove::remove(name, *dry_run, *yes),
         SetupVerb::DeleteRules { name } => record::delete_rules(&keep::comment(name)).map_err(environment),
         SetupVerb::Keep { name } => keep::run(name),
@@ -272,6 +364,21 @@ fn key_file(name: &str) -> PathBuf {
     PathBuf::from(CONFIG_FOLDER).join(format!("{name}.key"))
 }
 
+/// The private key that a server will have next.
+fn next_key_file(name: &str) -> PathBuf {
+    PathBuf::from(CONFIG_FOLDER).join(format!("{name}.key.next"))
+}
+
+fn peers_file(name: &str) -> PathBuf {
+    state_folder().join(format!("{name}.peers.toml"))
+}
+
+/// What a server announces to its clients.
+fn announcement_file(name: &str) -> PathBuf {
+    Announcement::file(&peers_file(name))
+}
+
+pub(crate) use clients::date;
 pub(crate) use keep::{examine, portal};
 pub(crate) use lan::misrouted;
 pub(crate) use promises::{Bypass, ClientPromises, Lan};

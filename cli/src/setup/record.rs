@@ -4,6 +4,8 @@
 //! contents are carried out as root, and the daemon's user must not be able to write it.
 
 use super::access::{access, owner_name, set_access};
+use super::audit;
+use super::follow::Follow;
 use super::host;
 use super::keep;
 use super::plan::replace_text;
@@ -42,6 +44,12 @@ pub(super) struct Record {
     /// The promises that `setup keep` keeps.
     #[serde(default)]
     pub(super) promises: Promises,
+    /// What a client knows of its server.
+    #[serde(default)]
+    pub(super) follow: Follow,
+    /// Whether the server may have the keys in `client`, which are not in use yet.
+    #[serde(default)]
+    pub(super) may_be_sent: bool,
     /// The undo of each step, in order.
     pub(super) undo: Vec<Undo>,
 }
@@ -155,6 +163,7 @@ impl Record {
     pub(super) fn remove(interface: &str) -> Result<(), String> {
         let path = path(interface);
         fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let _ = fs::remove_file(audit::path(interface));
         let _ = fs::remove_dir(folder());
         Ok(())
     }

@@ -10,9 +10,12 @@ use super::record::{Record, ServerRecord, Undo};
 use super::ruleset;
 use super::service::Service;
 use super::token::server_address;
-use super::{Go, SetupServer, base_steps, carry_out, config_file, environment, host, key_file, state_folder};
+use super::{
+    Go, SetupServer, announcement_file, audit, base_steps, carry_out, config_file, environment, host, key_file,
+    next_key_file, peers_file,
+};
 use crate::{Failure, output};
-use daemon::config::{DEFAULT_PORT, PeerEndpoint};
+use daemon::config::{DEFAULT_PORT, PeerEndpoint, TunnelConfig};
 use daemon::control_plane::routed_devices;
 use ipnet::{IpNet, Ipv6Net};
 use std::fmt::Write as _;
@@ -22,14 +25,14 @@ use std::net::{IpAddr, Ipv6Addr};
 const DEFAULT_NETWORK: [u8; 4] = [10, 77, 0, 0];
 
 /// The properties of the new server.
-struct Design {
-    endpoints: Vec<String>,
-    port: u16,
+pub(super) struct Design {
+    pub(super) endpoints: Vec<String>,
+    pub(super) port: u16,
     /// The inner networks, with the server's address in each.
     networks: Vec<IpNet>,
     /// The inner networks that are routed here: their packets keep their addresses.
     routed: Vec<IpNet>,
-    uplinks: Vec<String>,
+    pub(super) uplinks: Vec<String>,
     dns: Dns,
 }
 
@@ -53,7 +56,15 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
     check_name(client)?;
     let design = design(arguments)?;
     let (open, behind) = own_and_behind(&arguments.lan);
-    let plan = plan(name, client, &design, &open, &behind);
+    if let Some(network) = behind.first().filter(|_| arguments.no_client) {
+        return Err(Failure::Usage(format!(
+            "--lan {network}: this machine has no such network, and --no-client adds no client"
+        )));
+    }
+    let mut plan = plan(name, client, &design, &open, &behind);
+    if !arguments.no_client {
+        plan.title += &format!("\nAt the end, a token for a first client, `{client}`.");
+    }
     let mut record = Record {
         interface: name.clone(),
         server: Some(ServerRecord {
@@ -69,12 +80,16 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
     }
     record.is_complete = true;
     record.write().map_err(environment)?;
+    audit::note(name, "set-up", name, &design.endpoints.join(", "))?;
     let mut server = Server::open(name)?;
     if !arguments.forward.is_empty() || arguments.between_clients.is_some() {
         // A forward to the first client needs the client's address.
         server.promise(arguments, &behind)?;
     }
-    server.add(client, arguments.token_hours, &behind)
+    if arguments.no_client {
+        return output::print("`ropewalk setup server --add NAME` adds a client, --add-from FILE many\n");
+    }
+    server.add(client, &arguments.new_client(), &behind)
 }
 
 /// Divides the networks of `--lan` into those that this machine has, or to which a route other than a default route leads,
@@ -83,7 +98,7 @@ pub(super) fn own_and_behind(lans: &[IpNet]) -> (Vec<IpNet>, Vec<IpNet>) {
     lans.iter().partition(|lan| super::lan::named(&lan.to_string()).is_ok())
 }
 
-fn promises(design: &Design, open: Vec<IpNet>) -> Promises {
+pub(super) fn promises(design: &Design, open: Vec<IpNet>) -> Promises {
     let server = ServerPromises {
         port: design.port,
         uplinks: design.uplinks.clone(),
@@ -123,6 +138,26 @@ fn design(arguments: &SetupServer) -> Result<Design, Failure> {
     Ok(Design { endpoints, port: arguments.port, networks, routed, uplinks, dns })
 }
 
+/// The properties of a server that a backup has: its inner networks, port and resolvers, at the addresses of this host.
+pub(super) fn design_of_backup(
+    arguments: &SetupServer,
+    config: &TunnelConfig,
+    server: &ServerRecord,
+    promises: &ServerPromises,
+) -> Result<Design, Failure> {
+    let devices = routed_devices().map_err(|error| environment(format!("netlink: {error}")))?;
+    let uplinks: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
+    let endpoints = if arguments.endpoint.is_empty() { public_addresses(&uplinks)? } else { given(arguments)? };
+    let networks = config.interface.addresses.clone();
+    if let Some((network, other)) = networks.iter().find_map(|network| Some((network, overlapping(network.trunc())?))) {
+        return Err(Failure::Usage(format!("the inner network {network} overlaps {other}, which this machine has")));
+    }
+    let addresses: Vec<IpAddr> = networks.iter().map(IpNet::addr).collect();
+    let texts: Vec<_> = networks.iter().map(|network| network.trunc().to_string()).collect();
+    let dns = dns::choose(&config.interface.name, &server.dns, &addresses, &texts, networks.len() > 1);
+    Ok(Design { endpoints, port: server.port, networks, routed: promises.routed.clone(), uplinks, dns })
+}
+
 /// The public addresses of the uplinks, one of each family.
 fn public_addresses(uplinks: &[String]) -> Result<Vec<String>, Failure> {
     let addresses: Vec<IpAddr> = host::addresses()
@@ -152,18 +187,28 @@ fn public_addresses(uplinks: &[String]) -> Result<Vec<String>, Failure> {
 
 /// The endpoints of the command line, without ports.
 fn given(arguments: &SetupServer) -> Result<Vec<String>, Failure> {
+    hosts("--endpoint", &arguments.endpoint)
+}
+
+/// Hosts with the port of the tunnel.
+pub(super) fn endpoints(given: &[String], port: u16) -> Result<Vec<String>, Failure> {
+    Ok(hosts("--move-to", given)?.iter().map(|host| with_port(host, port)).collect())
+}
+
+/// The hosts of an option, without ports.
+fn hosts(option: &str, given: &[String]) -> Result<Vec<String>, Failure> {
     let check = |text: &String| {
         let host = text.trim_matches(['[', ']']);
         match PeerEndpoint::parse(text) {
             Ok(endpoint) if endpoint.to_string() == with_port(host, DEFAULT_PORT) => Ok(host.to_owned()),
-            Ok(_) => Err(Failure::Usage(format!("--endpoint {text}: the port is given by --port"))),
-            Err(error) => Err(Failure::Usage(format!("--endpoint: {error}: a host name or an address"))),
+            Ok(_) => Err(Failure::Usage(format!("{option} {text}: the port is given by --port"))),
+            Err(error) => Err(Failure::Usage(format!("{option}: {error}: a host name or an address"))),
         }
     };
-    if arguments.endpoint.len() > 8 || arguments.endpoint.iter().any(|text| text.len() > 253) {
-        return Err(Failure::Usage("--endpoint: at most 8, of at most 253 characters".into()));
+    if given.len() > 8 || given.iter().any(|text| text.len() > 253) {
+        return Err(Failure::Usage(format!("{option}: at most 8, of at most 253 characters")));
     }
-    arguments.endpoint.iter().map(check).collect()
+    given.iter().map(check).collect()
 }
 
 fn checked_network(network: IpNet, longest: u8, option: &str) -> Result<IpNet, Failure> {
@@ -203,7 +248,7 @@ fn unique_local_network() -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::from(octets), 64))
 }
 
-fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpNet]) -> Plan {
+pub(super) fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpNet]) -> Plan {
     let Design { endpoints, port, networks, dns, .. } = design;
     let config = config_file(name);
     let service = Service::detect(name, &config);
@@ -211,8 +256,11 @@ fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpN
     let promises = promises(design, open.to_vec());
     let tables = ruleset::tables(name, &promises, &ruleset::Surroundings::default());
     let (mut steps, user) = base_steps(name);
-    let peers_file = state_folder().join(format!("{name}.peers.toml"));
+    let peers_file = peers_file(name);
     steps.push(Step::AtRemoval(Undo::File(peers_file.clone())));
+    steps.push(Step::AtRemoval(Undo::DaemonFile(announcement_file(name))));
+    steps.push(Step::AtRemoval(Undo::DaemonFile(next_key_file(name))));
+    steps.push(Step::AtRemoval(Undo::DaemonFile(peers_file.with_extension("clients"))));
     let key = daemon::keys::genkey();
     steps.push(Step::File(NewFile {
         path: key_file(name),
@@ -238,7 +286,7 @@ fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpN
     let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
     let title = format!(
         "A server of the tunnel {name}, {} inside, which clients reach at {}, UDP port {port}.\n\
-         Their resolver: {}.\nAt the end, a token for a first client, `{client}`.",
+         Their resolver: {}.",
         networks.join(" and "),
         endpoints.join(" and "),
         dns.description

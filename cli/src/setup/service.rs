@@ -178,6 +178,18 @@ impl Service {
         }
     }
 
+    /// Starts the daemon again, and waits until it answers.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub(super) fn restart(&self, interface: &str) -> Result<(), String> {
+        if let Self::Systemd(unit) = self {
+            return host::run(&words(&["systemctl", "restart", unit]));
+        }
+        self.stop(interface)?;
+        self.start(interface)
+    }
+
     /// Stops the daemon, and waits for its end.
     pub(super) fn stop(&self, interface: &str) -> Result<(), String> {
         match self {

@@ -4,6 +4,7 @@ mod beyond;
 mod check;
 #[cfg(feature = "lab")]
 mod demo;
+mod fleet;
 mod import;
 mod keys;
 mod live;
@@ -59,6 +60,8 @@ pub(crate) enum TunnelVerb {
     Ping(Ping),
     /// Measure the rate and latency of a tunnel, for each path alone and for all together
     Test(test::Test),
+    /// Show the tunnels of several hosts together
+    Fleet(fleet::Fleet),
     /// Run a hook for each line of standard input: the daemon starts this
     #[command(hide = true)]
     NotifyHook {
@@ -161,6 +164,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::NotifyHook { hook } => manage::notify_hook(hook),
         TunnelVerb::Test(arguments) => test::test(arguments),
         TunnelVerb::Portal { minutes, name } => setup::portal(name, *minutes),
+        TunnelVerb::Fleet(arguments) => fleet::fleet(arguments),
         TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),

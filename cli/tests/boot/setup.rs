@@ -29,6 +29,15 @@ fn assert_confined(machine: &Machine) {
     assert_eq!(property(machine, "NRestarts"), "0", "it starts at once");
 }
 
+/// Asserts that the journal has the daemon's messages with priorities and fields, and each once.
+fn assert_journal(machine: &Machine) {
+    let entry = machine.run("journalctl --no-pager --output json --unit ropewalk@rw0 ROPEWALK_KIND=start");
+    assert!(entry.lines().count() == 1 && entry.contains("\"PRIORITY\":\"6\""), "{entry}");
+    let informed =
+        machine.run("journalctl --no-pager --quiet --unit ropewalk@rw0 --priority warning ROPEWALK_KIND=start");
+    assert_eq!(informed, "");
+}
+
 /// Asserts that what the tunnel needs of its host is kept, with no more rights than the unit gives.
 fn assert_kept(machine: &Machine) {
     let property = |name: &str| {
@@ -77,6 +86,7 @@ fn a_life(suite: Suite) {
     pair.set_up();
     pair.wait_for_paths(2);
     [&pair.server, &pair.client].into_iter().for_each(assert_confined);
+    [&pair.server, &pair.client].into_iter().for_each(assert_journal);
     [&pair.server, &pair.client].into_iter().for_each(assert_kept);
     assert_resolved(&pair.client, PUBLIC_ANSWER, "after the setup");
     assert_restart_is_systemds(&pair.server);

@@ -109,6 +109,11 @@ impl Internet {
         Self::make(8, &[SERVER, CLIENT, OFFICE], &[COMMANDS, SITE_COMMANDS].concat())
     }
 
+    /// With sites, and a web host that can be set up as a server, too.
+    pub(crate) fn with_second_server() -> Option<Self> {
+        Self::make(8, &[SERVER, WEB, CLIENT, OFFICE], &[COMMANDS, SITE_COMMANDS].concat())
+    }
+
     fn make(hosts: usize, with_files: &[usize], commands: &[(usize, &str)]) -> Option<Self> {
         testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
         if Command::new("nft").arg("--version").output().is_err() {

@@ -15,8 +15,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "folders of tests are theirs alone")]
 
+mod ansible;
 mod attacks;
 mod causes;
+mod clients;
 mod compatibility;
 mod conversation;
 mod dashboard;

@@ -157,6 +157,7 @@ fn an_exchange_of_the_new_peers_file_for_a_link_gives_no_file_of_roots_away() {
         preshared_key: None,
         allowed_ips: vec!["10.77.0.2/32".parse().unwrap()],
         token_expires: None,
+        expires: None,
     };
     let owner = (site.user.uid.as_raw(), site.user.gid.as_raw());
     let write = || {

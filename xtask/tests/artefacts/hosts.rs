@@ -10,7 +10,9 @@ fn packaging(path: &str) -> String {
 #[test]
 fn their_programs_read_them() {
     if is_there("ansible-playbook") {
-        run("ansible-playbook", &["-i", "localhost,", "--syntax-check", &packaging("ansible/site.yml")]);
+        for playbook in ["ansible/site.yml", "ansible/tunnel.yml"] {
+            run("ansible-playbook", &["-i", "localhost,", "--syntax-check", &packaging(playbook)]);
+        }
     }
     if is_there("nix-instantiate") {
         run("nix-instantiate", &["--parse", &packaging("nixos/ropewalk-kernel.nix")]);

@@ -9,6 +9,7 @@ mod examine;
 mod names;
 mod watch;
 
+use super::follow;
 use super::host;
 use super::record::{delete_rules, write_sysctl};
 use super::ruleset::{exclusive_table_name, table_name};
@@ -52,6 +53,8 @@ pub(super) fn run(interface: &str) -> Result<(), Failure> {
     let mut keeper = Keeper::new(interface);
     keeper.look();
     let _ = notify_ready();
+    let follows = interface.to_owned();
+    std::thread::spawn(move || follow::run(&follows));
     loop {
         match watch.wait() {
             Wake::Changed => keeper.look(),

@@ -155,5 +155,6 @@ fn peer_changes(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str>
         ("peer.name", old.name != new.name),
         ("peer.address", old.address != new.address),
         ("peer.priority", old.priority != new.priority),
+        ("peer.expires", old.expires != new.expires),
     ])
 }

@@ -4,6 +4,7 @@
 //! default. Every error is reported with its line, all of them at once, and secrets are masked wherever text is shown.
 //! `tables` is the file's form, `read` collects the errors of that form, `resolve` those of its meaning.
 
+mod announcement;
 mod diff;
 mod endpoint;
 mod keys;
@@ -20,6 +21,8 @@ mod secrets;
 mod tables;
 
 pub use crate::quota::Quota;
+pub use announcement::Announcement;
+pub(crate) use announcement::MAX_LEN as MAX_ANNOUNCEMENT_LEN;
 pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;

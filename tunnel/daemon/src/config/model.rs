@@ -157,6 +157,10 @@ pub struct ConfiguredPeer {
     pub address: Option<IpAddr>,
     /// The end of an enrolment token whose one-time key this is, Unix time in seconds; `None` for a key of its own.
     pub token_expires: Option<u64>,
+    /// The end of the client's time, Unix time in seconds; `None` if it has none.
+    pub expires: Option<u64>,
+    /// Whether the peer is one of the `peers-file`.
+    pub is_enrolled: bool,
     /// The order among several servers with the same allowed IPs, the smallest first; `None` if no other peer has the
     /// same ones.
     pub priority: Option<u32>,

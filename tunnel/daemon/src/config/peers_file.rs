@@ -62,6 +62,8 @@ pub struct EnrolledPeer {
     pub allowed_ips: Vec<IpNet>,
     /// The expiry of its token, Unix time in seconds; `None` once the token is used.
     pub token_expires: Option<u64>,
+    /// The end of the client's time, Unix time in seconds; `None` if it has none.
+    pub expires: Option<u64>,
 }
 
 impl EnrolledPeer {
@@ -212,6 +214,9 @@ impl PeersFile {
             if let Some(expires) = peer.token_expires {
                 let _ = writeln!(text, "token-expires = {expires}");
             }
+            if let Some(expires) = peer.expires {
+                let _ = writeln!(text, "expires = {expires}");
+            }
         }
         text
     }
@@ -252,10 +257,41 @@ impl PeersFile {
     }
 }
 
+impl PeersFile {
+    /// Replaces the key `current` of a client by its new keys, and writes the file. `taken` are the keys that no client may
+    /// have.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn rotate(
+        &mut self,
+        current: PublicKey,
+        client: &ClientIdentity,
+        taken: &[PublicKey],
+    ) -> io::Result<Enrolment> {
+        let key = client.public_key;
+        let is_taken = taken.contains(&key) || self.peers.iter().any(|peer| peer.public_key == key);
+        let enrolled = |peer: &&mut EnrolledPeer| peer.public_key == current && peer.token_expires.is_none();
+        let Some(peer) = self.peers.iter_mut().find(enrolled) else {
+            return Ok(Enrolment::Refused("the client has been revoked".to_owned()));
+        };
+        if is_taken {
+            return Ok(Enrolment::Refused("this key is in use: a client makes a key of its own".to_owned()));
+        }
+        peer.public_key = key;
+        if client.preshared_key.is_some() {
+            peer.preshared_key.clone_from(&client.preshared_key);
+        }
+        let enrolled = Enrolment::Enrolled(peer.name.clone(), Vec::new());
+        self.write(None).map(|()| enrolled)
+    }
+}
+
 fn read_peers(text: &str) -> Result<Vec<EnrolledPeer>, Diagnostic> {
     let tables = parse::parse(text).and_then(parse::deserialize::<PeersTables>)?;
     let tables = tables.peer.unwrap_or_default();
     let missing = |span: std::ops::Range<usize>, key: &str| Diagnostic::new(span, format!("missing key `{key}`"));
+    let unix_time = |seconds: &parse::Spanned<i64>| u64::try_from(*seconds.get()).unwrap_or(0);
     let read = |table: &parse::Spanned<super::tables::PeerTable>| {
         let (values, span) = (table.get(), table.span());
         let name = values.name.as_ref().ok_or_else(|| missing(span.clone(), "name"))?;
@@ -281,7 +317,8 @@ fn read_peers(text: &str) -> Result<Vec<EnrolledPeer>, Diagnostic> {
             public_key: public_key.get().parse().map_err(key_error(public_key.span()))?,
             preshared_key,
             allowed_ips: networks.iter().map(to_network).collect::<Result<_, _>>()?,
-            token_expires: values.token_expires.as_ref().map(|seconds| u64::try_from(*seconds.get()).unwrap_or(0)),
+            token_expires: values.token_expires.as_ref().map(unix_time),
+            expires: values.expires.as_ref().map(unix_time),
         })
     };
     tables.iter().map(read).collect()

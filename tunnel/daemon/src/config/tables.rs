@@ -113,6 +113,7 @@ pub(super) struct PeerTable {
     pub(super) endpoint: Option<Spanned<StringOrList>>,
     pub(super) address: Option<Spanned<String>>,
     pub(super) token_expires: Option<Spanned<i64>>,
+    pub(super) expires: Option<Spanned<i64>>,
     pub(super) priority: Option<Spanned<i64>>,
 }
 

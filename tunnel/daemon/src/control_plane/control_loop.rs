@@ -1,8 +1,10 @@
 //! The control loop, from the setup to the end of the tunnel.
 
+use super::clients::{self, Clients};
 use super::enrolment::{self, Enrolments};
 use super::error::Error;
 use super::events::unix_ms;
+use super::expiry::Expiry;
 use super::handle::DataPlaneHandle;
 use super::listeners::Server;
 use super::lost_uplinks::SeenUplinks;
@@ -102,6 +104,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
     let state_file = state.create(&control.folder).map_err(Error::system("writing the state file"))?;
     let (observer, seen_uplinks) = (Arc::default(), SeenUplinks::default());
     let system_bus = SystemBus::default();
+    let clients = Arc::new(Clients::read(control.config.interface.peers_file.as_deref()));
     let mut reloader = Reloader {
         control,
         network,
@@ -116,6 +119,8 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
         responder: None,
         has_quota_failed: false,
         left_out: Vec::new(),
+        expiry: Expiry::default(),
+        clients,
     };
     match set_up_network(&mut reloader).await {
         Ok(listeners) => Ok((reloader, listeners)),
@@ -222,7 +227,7 @@ async fn serve(
     let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
     let (enrolment_requests, enrolments) = (requests.clone(), Enrolments::default());
     let observer = Arc::clone(&reloader.observer);
-    let shared = Shared::new(Arc::clone(data_plane), requests, &observer, &reloader.control.program_version);
+    let shared = shared(reloader, data_plane, requests);
     observation.start(&shared);
     reloader.responder = answer_speed_tests(&reloader.control.config);
     follow_routes(reloader, &**data_plane).await;
@@ -312,14 +317,27 @@ fn watch(
     uplinks
 }
 
-/// Carries out a request, and reports it as an event.
+/// The state that the handlers of requests share.
+fn shared(
+    reloader: &Reloader,
+    data_plane: &Arc<dyn DataPlaneHandle>,
+    requests: mpsc::Sender<PendingRequest>,
+) -> Shared {
+    let ControlConfig { config, program_version, .. } = &reloader.control;
+    let shared = Shared::new(Arc::clone(data_plane), requests, &reloader.observer, program_version);
+    shared.with_clients(&reloader.clients, config.interface.peers_file.as_deref())
+}
+
+/// Carries out a request, and reports it as an event, unless it is a client's hello.
 async fn carry_out(
     reloader: &mut Reloader,
     request: &Request,
     data_plane: &dyn DataPlaneHandle,
 ) -> Result<String, Refusal> {
     let result = reloader.handle(request, data_plane).await;
-    reloader.observer.events.push(request_event(request, &result));
+    if !matches!(request, Request::Hello(..)) {
+        reloader.observer.events.push(request_event(request, &result));
+    }
     result
 }
 
@@ -354,7 +372,11 @@ async fn on_watchdog(
     observer: &Observer,
 ) -> Result<Option<TokioInstant>, Error> {
     reloader.control.handshake_times.update(wall_clock());
-    reloader.expire_tokens(data_plane).await.into_iter().for_each(|event| observer.events.push(event));
+    if let Some(file) = &reloader.control.config.interface.peers_file {
+        let written = reloader.clients.write(file);
+        written.unwrap_or_else(|error| warn!("what clients say of themselves is not kept: {error}"));
+    }
+    reloader.expire(data_plane).await.into_iter().for_each(|event| observer.events.push(event));
     if request_status(data_plane).await.is_none() {
         return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
     }
@@ -366,6 +388,7 @@ async fn on_watchdog(
 fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
     match request {
         Request::Enrol(source, ..) => enrolment::event(*source, result),
+        Request::Rotate(source, ..) => clients::rotation_event(*source, result),
         Request::PathAlone(_) | Request::AllPaths => alone_event(result),
         _ => reload_event(result),
     }

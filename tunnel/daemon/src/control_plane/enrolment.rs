@@ -8,16 +8,18 @@
 //!
 //! Earlier versions neither send nor take a preshared key: then the token's stays.
 //!
-//! The listener is bound to the tunnel's device. A peer without an unused token gets an error and is disconnected at
-//! once. A peer with one has one connection at a time, with one line of at most [`MAX_LINE_LEN`] bytes within
-//! [`TIMEOUT`].
+//! A client that has a key of its own sends other lines to the same port ([`super::clients`]).
+//!
+//! The listener is bound to the tunnel's device. A peer has one connection at a time, with one line of at most
+//! [`MAX_LINE_LEN`] bytes within [`TIMEOUT`]. Peers with a token take no place from the others, and the other way round.
 
+use super::clients::Hello;
 use super::diagnosis::Devices;
 use super::reload::Reloader;
 use super::server::{PendingRequest, Refusal, Request};
 use crate::config::{
-    ClientIdentity, ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig,
-    enrolled_peers, is_private_lan, overlap, unix_time,
+    ClientIdentity, ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, MAX_ANNOUNCEMENT_LEN, Mode, PeersFile,
+    TunnelConfig, enrolled_peers, is_private_lan, overlap, unix_time,
 };
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
@@ -41,10 +43,16 @@ pub const PORT: u16 = 4754;
 const MAX_LINE_LEN: usize = 512;
 /// The time for a line, and for the client to close.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The most connections at a time.
+/// The most connections at a time of peers with a token.
 const MAX_CONNECTIONS: usize = 16;
+/// The most connections at a time of the other peers.
+const MAX_CLIENT_CONNECTIONS: usize = 64;
 /// The beginning of a line: the version.
 const GREETING: &str = "rw1 ";
+/// The beginning of a hello.
+const HELLO: &str = "rw1 hello ";
+/// The beginning of a client's line that replaces its key.
+const ROTATE: &str = "rw1 rotate ";
 /// The prefix of a client's new preshared key.
 const PSK: &str = "psk=";
 /// The prefix of the networks behind a client.
@@ -72,16 +80,16 @@ pub(super) fn listen(config: &TunnelConfig) -> io::Result<Option<TcpListener>> {
     }
     socket.bind_device(Some(config.interface.name.as_bytes()))?;
     socket.bind(&address.into())?;
-    socket.listen(MAX_CONNECTIONS as i32)?;
+    socket.listen((MAX_CONNECTIONS + MAX_CLIENT_CONNECTIONS) as i32)?;
     TcpListener::from_std(socket.into()).map(Some)
 }
 
-/// The open connections.
+/// The open connections: of peers with a token, and of the others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Enrolments(Arc<Mutex<BTreeSet<PublicKey>>>);
+pub(super) struct Enrolments(Arc<Mutex<[BTreeSet<PublicKey>; 2]>>);
 
 impl Enrolments {
-    /// Serves a connection from `source` on a task of its own, if that is a peer with an unused token.
+    /// Serves a connection from `source` on a task of its own, if that is a peer whose token has not expired.
     pub(super) fn accept(
         &self,
         stream: TcpStream,
@@ -93,13 +101,15 @@ impl Enrolments {
             // A new connection's send buffer has room for the line. The client may have closed the connection.
             let _ = stream.try_write(format!("error: {reason}\n").as_bytes());
         };
-        let peer = peer_of(config, source).filter(|peer| peer.token_expires.is_some_and(|end| end > unix_time()));
-        let Some(key) = peer.and_then(|peer| peer.public_key) else {
+        let peer = peer_of(config, source).filter(|peer| peer.token_expires.is_none_or(|end| end > unix_time()));
+        let Some((peer, key)) = peer.and_then(|peer| Some((peer, peer.public_key?))) else {
             return refuse("the token has been used already, or has expired");
         };
+        let (group, limit) =
+            if peer.token_expires.is_some() { (0, MAX_CONNECTIONS) } else { (1, MAX_CLIENT_CONNECTIONS) };
         {
             let mut connections = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if connections.len() >= MAX_CONNECTIONS || !connections.insert(key) {
+            if connections[group].len() >= limit || !connections[group].insert(key) {
                 return refuse("another enrolment is under way: try again");
             }
         }
@@ -108,7 +118,7 @@ impl Enrolments {
             if let Err(error) = serve(stream, source, &requests).await {
                 debug!(%source, "enrolment: {error}");
             }
-            connections.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            connections.0.lock().unwrap_or_else(PoisonError::into_inner)[group].remove(&key);
         });
     }
 }
@@ -116,9 +126,15 @@ impl Enrolments {
 async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<PendingRequest>) -> io::Result<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client sent no line");
     let line = tokio::time::timeout(TIMEOUT, read_line(&mut stream)).await.map_err(late)??;
-    let answer = match parse_line(&line) {
-        Some(client) => request_enrolment(requests, source, &client).await,
-        None => {
+    let line = line.as_str();
+    if let Some(hello) = line.strip_prefix(HELLO).and_then(Hello::parse) {
+        return answer_hello(stream, requests, source, hello).await;
+    }
+    let rotation = line.strip_prefix(ROTATE).and_then(|rest| parse_line(&Zeroizing::new([GREETING, rest].concat())));
+    let answer = match (rotation, parse_line(line)) {
+        (Some(client), _) => until_unlocked(requests, || Request::Rotate(source, client.clone())).await,
+        (None, Some(client)) => until_unlocked(requests, || Request::Enrol(source, client.clone())).await,
+        (None, None) => {
             debug!(%source, "enrolment: a malformed line");
             Err(format!("{LINE_HELP}, and perhaps ` psk=PRESHAREDKEY` and ` lan=NETWORK,NETWORK`"))
         }
@@ -140,6 +156,20 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     written.map_or(Ok(()), |written| written.map(drop))
 }
 
+/// Answers a hello with what the server announces.
+async fn answer_hello(
+    mut stream: TcpStream,
+    requests: &mpsc::Sender<PendingRequest>,
+    source: IpAddr,
+    hello: Hello,
+) -> io::Result<()> {
+    let text = match request(requests, Request::Hello(source, hello)).await {
+        Ok(announcement) => format!("ok {announcement}\n"),
+        Err(refusal) => format!("error: {}\n", refusal.text()),
+    };
+    stream.write_all(text.as_bytes()).await
+}
+
 /// The keys and the networks of a client's line.
 fn parse_line(line: &str) -> Option<ClientIdentity> {
     let mut words = line.strip_prefix(GREETING)?.split(' ').peekable();
@@ -151,7 +181,7 @@ fn parse_line(line: &str) -> Option<ClientIdentity> {
 }
 
 /// The line of a client.
-fn line_of(client: &ClientIdentity) -> Zeroizing<String> {
+pub(super) fn line_of(client: &ClientIdentity) -> Zeroizing<String> {
     let psk = client.preshared_key.as_ref().map(PresharedKey::to_text);
     let psk = psk.as_ref().map(|psk| [" ", PSK, psk]).unwrap_or_default().concat();
     let lans = if client.lans.is_empty() { String::new() } else { format!(" {LAN}{}", join(&client.lans)) };
@@ -169,15 +199,14 @@ fn join(networks: &[IpNet]) -> String {
     networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Requests an enrolment, again while the list of peers is locked. The control loop does not wait for it.
-async fn request_enrolment(
+/// Requests a change of the list of peers, again while that is locked. The control loop does not wait for it.
+async fn until_unlocked(
     requests: &mpsc::Sender<PendingRequest>,
-    source: IpAddr,
-    client: &ClientIdentity,
+    change: impl Fn() -> Request,
 ) -> Result<String, String> {
     let start = tokio::time::Instant::now();
     loop {
-        match request(requests, Request::Enrol(source, client.clone())).await {
+        match request(requests, change()).await {
             Err(Refusal::Busy) if start.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(LOCK_INTERVAL).await,
             result => return result.map_err(|refusal| refusal.text().to_owned()),
         }
@@ -207,7 +236,7 @@ async fn read_line(stream: &mut TcpStream) -> io::Result<Zeroizing<String>> {
 }
 
 /// The peer of packets with this inner source: the one with the longest matching prefix.
-fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
+pub(super) fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
     let prefix_len = |peer: &ConfiguredPeer| {
         let networks = peer.allowed_ips.iter().filter(|network| network.contains(&source));
         networks.map(IpNet::prefix_len).max()
@@ -274,22 +303,6 @@ impl Reloader {
         }
         config
     }
-
-    /// The names of the peers whose token has expired, and the configuration in force without them; `None` if there are
-    /// none.
-    pub(super) fn unexpired_config(&self) -> Option<(String, TunnelConfig)> {
-        let now = unix_time();
-        let is_expired = |peer: &ConfiguredPeer| peer.token_expires.is_some_and(|end| end <= now);
-        let expired = self.control.config.peers.iter().filter(|peer| is_expired(peer));
-        let names: Vec<_> = expired.map(|peer| peer.name.as_deref().unwrap_or("a peer")).collect();
-        if names.is_empty() {
-            return None;
-        }
-        let names = names.join(", ");
-        let mut config = self.control.config.clone();
-        config.peers.retain(|peer| !is_expired(peer));
-        Some((names, config))
-    }
 }
 
 /// The acceptable ones of a client's networks: private networks of a usual size, which neither this host nor another
@@ -343,26 +356,33 @@ impl EnrolError {
 /// # Errors
 /// The server does not answer, or refuses.
 pub fn enrol(server: IpAddr, client: &ClientIdentity) -> Result<Vec<IpNet>, EnrolError> {
+    let answer = exchange(server, &line_of(client))?;
+    let wrong = || EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer"));
+    if answer.is_empty() { Ok(Vec::new()) } else { parse_networks(&answer).ok_or_else(wrong) }
+}
+
+/// Sends a line to the server. Returns what follows `ok`.
+///
+/// # Errors
+/// The server does not answer, or refuses.
+pub(super) fn exchange(server: IpAddr, line: &str) -> Result<String, EnrolError> {
     let mut answer = String::new();
-    let exchange = || -> io::Result<String> {
+    let mut exchange = || -> io::Result<()> {
         let mut stream = BlockingStream::connect_timeout(&SocketAddr::new(server, PORT), TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         // A server that refuses at once closes before it reads; its reason can be read nevertheless.
-        let written = stream.write_all(line_of(client).as_bytes());
-        let read = stream.take(MAX_LINE_LEN as u64).read_to_string(&mut answer);
-        if answer.is_empty() {
-            written.and(read.map(drop))?;
-        };
-        Ok(answer)
+        let written = stream.write_all(line.as_bytes());
+        let read = stream.take(MAX_LINE_LEN as u64 + MAX_ANNOUNCEMENT_LEN).read_to_string(&mut answer);
+        if answer.is_empty() { written.and(read.map(drop)) } else { Ok(()) }
     };
-    let answer = exchange().map_err(EnrolError::Connection)?;
-    match answer.trim_end() {
-        "ok" => Ok(Vec::new()),
+    exchange().map_err(EnrolError::Connection)?;
+    let text = answer.trim_end();
+    if let Some(reason) = text.strip_prefix("error: ") {
         // Only printable characters: the text is shown in a terminal.
-        text => match (text.strip_prefix("error: "), text.strip_prefix("ok ").and_then(parse_networks)) {
-            (Some(reason), _) => Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
-            (None, Some(taken)) => Ok(taken),
-            (None, None) => Err(EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer"))),
-        },
+        return Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect()));
     }
+    let rest = text.strip_prefix("ok").filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let rest =
+        rest.ok_or_else(|| EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer")));
+    rest.map(|rest| rest.trim_start().to_owned())
 }

@@ -6,12 +6,14 @@
 
 mod beyond;
 mod client;
+mod clients;
 mod control_loop;
 mod device_names;
 mod diagnosis;
 mod enrolment;
 mod error;
 mod events;
+mod expiry;
 mod handle;
 mod line;
 mod listeners;
@@ -43,6 +45,7 @@ pub(crate) use listeners::listen_unix;
 
 pub use beyond::{Answer, Question, ask_beyond};
 pub use client::{Client, ClientError};
+pub use clients::{Hello, KnownClient, greet, rotate};
 pub use control_loop::{clean_up, run};
 pub use diagnosis::own_addresses;
 pub use enrolment::{EnrolError, PORT as ENROLMENT_PORT, enrol};

@@ -4,8 +4,10 @@
 //! Old ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of
 //! the two configurations is in force as a whole.
 
+use super::clients::Clients;
 use super::diagnosis::Devices;
 use super::events::unix_ms;
+use super::expiry::Expiry;
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
@@ -86,6 +88,9 @@ pub(super) struct Reloader {
     pub(super) has_quota_failed: bool,
     /// Devices with a default route that are not paths.
     pub(super) left_out: Vec<Notice>,
+    pub(super) expiry: Expiry,
+    /// What clients say of themselves.
+    pub(super) clients: Arc<Clients>,
 }
 
 /// The longest time for which a path is alone without another request for it.
@@ -105,8 +110,10 @@ impl Reloader {
         let file = &self.control.file;
         let new_config = match request {
             Request::Down => return Ok(String::new()),
+            Request::Hello(source, hello) => return self.greet(*source, hello),
             Request::Enrol(source, client) => return self.enrol(*source, client),
-            Request::EndEnrolment => self.enrolled_config(),
+            Request::Rotate(source, client) => return self.rotate(*source, client),
+            Request::EndEnrolment => self.rotated_config(),
             Request::AllPaths | Request::PathAlone(_) => return ended.map_err(Refusal::Other),
             Request::Reload => config::load(file).map_err(|errors| Refusal::Configuration(errors.to_string()))?,
             Request::AddPath(table) => {
@@ -130,19 +137,6 @@ impl Reloader {
         };
         let new_config = self.with_uplinks(new_config).await.map_err(Refusal::Other)?;
         self.change_to(new_config, data_plane).await.map_err(Refusal::Other)
-    }
-
-    /// Removes the peers whose token has expired, so that its one-time key opens no session.
-    pub(super) async fn expire_tokens(&mut self, data_plane: &dyn DataPlaneHandle) -> Option<Event> {
-        let (names, config) = self.unexpired_config()?;
-        let change = self.change_to(config, data_plane).await;
-        Some(match change {
-            Ok(_) => Event::new(EventLevel::Info, EventKind::Enrolment, format!("the token of {names} has expired")),
-            Err(error) => {
-                let message = format!("the token of {names} has expired, but is not removed: {}", error.trim_end());
-                Event::new(EventLevel::Warn, EventKind::Enrolment, message)
-            }
-        })
     }
 
     /// Makes backups of all paths but `name`, also of those that are backups already, until [`Reloader::end_alone`].
@@ -279,7 +273,7 @@ impl Reloader {
 
     /// Changes the configuration in force to `new_config`. If a peer cannot have the old and the new paths together, the old
     /// ones are removed first.
-    async fn change_to(
+    pub(super) async fn change_to(
         &mut self,
         new_config: TunnelConfig,
         data_plane: &dyn DataPlaneHandle,

@@ -5,6 +5,7 @@
 //! | `GET /v1/status` | the [status](crate::status::TunnelStatus) as JSON |
 //! | `GET /v1/events?since=N` | the kept [events](crate::event::Event) with a sequence above N (0 without it) as a JSON list |
 //! | `POST /v1/events` | adds an event of this host, from `ropewalk setup keep` |
+//! | `GET /v1/clients` | the [clients](super::KnownClient) that have said hello, as a JSON list |
 //! | `GET /v1/history` | [the samples](crate::dashboard) between two times, as JSON |
 //! | `GET /v1/stream` | the samples of each second, and each event, as server-sent events |
 //! | `GET /metrics?max-peers=N` | the status as metrics, in the format that `Accept` prefers |
@@ -15,11 +16,12 @@
 //! | `POST /v1/alone/NAME` | makes the other paths backups for at most a minute, to test this one |
 //! | `DELETE /v1/alone` | ends that |
 
+use super::clients::{Clients, Hello};
 use super::handle::{DataPlaneHandle, PendingStatus};
 use super::metrics::{MAX_PEERS, MetricsFormat, encode_metrics};
 use super::monitor::Observer;
 use super::privileges::process_status;
-use crate::config::{ClientIdentity, LOCKED};
+use crate::config::{Announcement, ClientIdentity, LOCKED};
 use crate::event::{Event, EventKind, HostEvent};
 use crate::status::TunnelStatus;
 use axum::extract::{Path, Query, State};
@@ -28,6 +30,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use std::net::IpAddr;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +47,11 @@ pub(super) enum Request {
     RemovePath(String),
     /// The client with the inner address has sent its own keys, and the networks behind it.
     Enrol(IpAddr, ClientIdentity),
-    /// The client has read its answer: its key replaces the one-time key.
+    /// A client with a key of its own says what it is; the result is what the server announces.
+    Hello(IpAddr, Hello),
+    /// The client with the inner address has sent other keys.
+    Rotate(IpAddr, ClientIdentity),
+    /// The client has read its answer: its key replaces the one-time key, or its earlier key.
     EndEnrolment,
     /// The other paths become backups until [`Request::AllPaths`] or the end of [`ALONE_LEASE`].
     PathAlone(String),
@@ -81,6 +88,8 @@ pub(super) struct Shared {
     pub(super) requests: mpsc::Sender<PendingRequest>,
     pub(super) observer: Arc<Observer>,
     pub(super) program_version: String,
+    clients: Arc<Clients>,
+    announcement_file: Option<PathBuf>,
 }
 
 impl Shared {
@@ -90,7 +99,19 @@ impl Shared {
         observer: &Arc<Observer>,
         program_version: &str,
     ) -> Self {
-        Self { data_plane, requests, observer: Arc::clone(observer), program_version: program_version.to_owned() }
+        Self {
+            data_plane,
+            requests,
+            observer: Arc::clone(observer),
+            program_version: program_version.to_owned(),
+            clients: Arc::default(),
+            announcement_file: None,
+        }
+    }
+
+    /// With a server's clients.
+    pub(super) fn with_clients(self, clients: &Arc<Clients>, peers_file: Option<&FilePath>) -> Self {
+        Self { clients: Arc::clone(clients), announcement_file: peers_file.map(Announcement::file), ..self }
     }
 
     /// The status, with the control thread's additions.
@@ -143,6 +164,7 @@ pub(super) fn metrics_routes(shared: Shared) -> Router {
 /// The routes of the control socket.
 pub(super) fn routes(shared: Shared) -> Router {
     let router = Router::new()
+        .route("/v1/clients", get(clients))
         .route("/v1/down", post(|shared| handle(shared, Request::Down)))
         .route("/v1/events", post(add_event))
         .route("/v1/reload", post(|shared| handle(shared, Request::Reload)))
@@ -168,6 +190,11 @@ async fn status(State(shared): State<Shared>) -> Response {
 
 async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Json<Vec<Event>> {
     Json(shared.observer.events.since(query.since))
+}
+
+async fn clients(State(shared): State<Shared>) -> Response {
+    let announcement = shared.announcement_file.as_deref().and_then(|file| Announcement::read(file).ok());
+    Json(shared.clients.list(&announcement.unwrap_or_default())).into_response()
 }
 
 async fn add_event(State(shared): State<Shared>, text: String) -> Response {

@@ -49,7 +49,7 @@ fn new_key() -> PublicKey {
 fn peer(name: &str, number: u8, token_expires: Option<u64>) -> EnrolledPeer {
     let allowed_ips = vec![format!("10.77.0.{number}/32").parse().unwrap()];
     let preshared_key = Some(keys::genpsk().parse().unwrap());
-    EnrolledPeer { name: name.into(), public_key: new_key(), preshared_key, allowed_ips, token_expires }
+    EnrolledPeer { name: name.into(), public_key: new_key(), preshared_key, allowed_ips, token_expires, expires: None }
 }
 
 #[test]

@@ -47,10 +47,12 @@ impl Peers {
     /// Adds the peer of a table, which may be one of the `peers-file`, after checking it against those before.
     pub(super) fn add(&mut self, table: &Spanned<PeerTable>, is_enrolled: bool, context: &mut Context<'_>) {
         let mut networks = Vec::new();
-        let peer = peer(table, &mut networks, context);
+        let mut peer = peer(table, &mut networks, context);
+        peer.is_enrolled = is_enrolled;
         if !is_enrolled {
             let help = "it is written by `ropewalk setup server`, into the file that `peers-file` names";
             context.refuse(table.get().token_expires.as_ref(), "token-expires", help);
+            context.refuse(table.get().expires.as_ref(), "expires", help);
         }
         if let (Some(key), Some(text)) = (peer.public_key, &table.get().public_key)
             && !self.keys.insert(key)
@@ -95,10 +97,23 @@ fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<SpannedNetwork>, context:
         context.report(missing(table.span(), "address").with_help(help));
     }
     let endpoint = endpoint(values.endpoint.as_ref(), context);
-    let token_expires = values.token_expires.as_ref().map(|seconds| u64::try_from(*seconds.get()).unwrap_or(0));
+    let unix_time = |seconds: &Spanned<i64>| u64::try_from(*seconds.get()).unwrap_or(0);
+    let (token_expires, expires) =
+        (values.token_expires.as_ref().map(unix_time), values.expires.as_ref().map(unix_time));
     let name = values.name.as_ref().and_then(|name| context.ok(peer_name(name)));
     let priority = priority(values, context);
-    ConfiguredPeer { name, public_key, preshared_key, allowed_ips, endpoint, address, priority, token_expires }
+    ConfiguredPeer {
+        name,
+        public_key,
+        preshared_key,
+        allowed_ips,
+        endpoint,
+        address,
+        token_expires,
+        expires,
+        is_enrolled: false,
+        priority,
+    }
 }
 
 /// The name of a peer. It must be printable, because it is shown in terminals and pages.

@@ -10,7 +10,7 @@ use parse::{Diagnostic, SourceLocation, Spanned};
 use std::io;
 use std::path::Path;
 
-/// Adds the peers of the file `name` to `peers`, except those whose token has expired. A missing file has no peers.
+/// Adds the peers of the file `name` to `peers`, except those whose token or time has expired. A missing file has no peers.
 /// Errors are recorded at their place in that file.
 pub(super) fn read_into(name: &Spanned<String>, peers: &mut Peers, context: &mut Context<'_>) {
     let path = context.folder.join(name.get());
@@ -46,5 +46,6 @@ pub(super) fn read_into(name: &Spanned<String>, peers: &mut Peers, context: &mut
         context.report(Diagnostic { span: name.span(), location: Some(Box::new(location)), ..diagnostic });
     }
     let now = unix_time();
-    peers.list.retain(|peer| peer.token_expires.is_none_or(|expires| expires > now));
+    let is_over = |end: Option<u64>| end.is_some_and(|end| end <= now);
+    peers.list.retain(|peer| !is_over(peer.token_expires) && !is_over(peer.expires));
 }
