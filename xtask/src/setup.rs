@@ -80,8 +80,12 @@ const PACKAGES: &[Package] = &[
     Package { name: "gpg-agent", command: "gpg-agent", purpose: "the release: its signatures" },
     Package { name: "busybox", command: "busybox", purpose: "OpenWrt: the shell of its scripts" },
     Package { name: "nodejs", command: "node", purpose: "OpenWrt: the form of its web page" },
+    Package { name: "npm", command: "npm", purpose: "the dashboard in a browser: axe-core" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
+
+/// The version of axe-core.
+const AXE: &str = "4.14.1";
 
 /// Debian's Python makes no virtual environments without it; others have it built in.
 const VENV: &[Package] =
@@ -105,6 +109,7 @@ pub(crate) fn run() -> Result<(), String> {
     if !shell::succeeds("python3 -m ensurepip --version") {
         install(VENV)?;
     }
+    axe().or_else(|error| shell::print(&format!("axe-core: its tests are skipped; {error}\n")))?;
     // Without a network the tests that need it are skipped.
     python::run().or_else(|error| shell::print(&format!("python: the tests that need it are skipped; {error}\n")))
 }
@@ -132,6 +137,18 @@ pub(crate) fn install(packages: impl IntoIterator<Item = &'static Package>) -> R
     }
     shell::run("apt-get update")?;
     shell::run(&install).map(|()| None)
+}
+
+/// Fetches axe-core (MPL-2.0), which checks pages in a browser for accessibility. It is only used by tests.
+fn axe() -> Result<(), String> {
+    let folder = shell::target().join("axe");
+    if folder.join("package/axe.min.js").is_file() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let folder = folder.display();
+    shell::run(&format!("npm pack axe-core@{AXE} --silent --pack-destination {folder}"))?;
+    shell::run(&format!("tar -xzf {folder}/axe-core-{AXE}.tgz -C {folder}"))
 }
 
 fn components() -> Result<(), String> {

@@ -1,13 +1,16 @@
-//! For tests only: skips, which are counted; waits for conditions; campaigns of seeds; a counting allocator.
+//! For tests only: skips, which are counted; waits for conditions; campaigns of seeds; a counting allocator; JSON against its
+//! schema.
 //!
 //! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
 //! durations in virtual time.
 
 mod allocator;
 mod campaign;
+mod schema;
 
 pub use allocator::{CountingAllocator, allocations, bytes_in_use};
 pub use campaign::{SEEDS, Seeds, campaign};
+pub use schema::violations;
 
 use std::fs::OpenOptions;
 use std::io::Write;

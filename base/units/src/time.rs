@@ -72,6 +72,13 @@ impl Span {
         Self((s * 1e9 + 0.5) as u64)
     }
 
+    /// The span as a measurement: `None` for zero and [`MAX`](Self::MAX), by which estimators mean that they have no
+    /// sample yet.
+    #[must_use]
+    pub fn measured(self) -> Option<Self> {
+        (self != Self::ZERO && self != Self::MAX).then_some(self)
+    }
+
     /// Nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {

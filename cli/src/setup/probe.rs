@@ -21,7 +21,7 @@ pub(super) fn report(name: &str, token: &Token, expected: usize) -> Result<(), F
             .status()
             .map_or_else(|_| Vec::new(), |status| status.peers.into_iter().flat_map(|peer| peer.paths).collect())
     };
-    let is_measured = |path: &PathStatus| path.state == PathState::Up && path.pmtu_bytes > 0;
+    let is_measured = |path: &PathStatus| path.state == PathState::Up && path.pmtu_bytes.is_some();
     wait(|| {
         let paths = paths();
         paths.len() >= expected && paths.iter().all(is_measured)
@@ -67,7 +67,7 @@ fn table(paths: &[PathStatus]) -> String {
     let cells = |path: &PathStatus| {
         let both = if path.state == PathState::Up { "both directions" } else { "no answer" };
         let rtt = path.min_rtt_ms.map_or_else(|| "-".into(), |rtt| format!("{rtt:.1} ms"));
-        let mtu = if path.pmtu_bytes == 0 { "-".into() } else { format!("{} bytes", path.pmtu_bytes) };
+        let mtu = path.pmtu_bytes.map_or_else(|| "-".into(), |bytes| format!("{bytes} bytes"));
         let used = if path.backup || path.metered { "as a backup" } else { "always" };
         [path.name.clone(), both.to_owned(), rtt, mtu, used.to_owned()]
     };

@@ -179,9 +179,10 @@ fn run_phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> DemoRes
     let mbps = (counters.bytes.load(Relaxed) - prior_bytes) as f64 * 8e-6 / PHASE_DURATION.as_secs_f64();
     let gap_ms = counters.gap_us.load(Relaxed) as f64 / 1e3;
     let status = left.client.status()?;
-    let shares = status
-        .paths()
-        .map(|(_, path)| format!("{} {} {:.0}%", path.name, path.state.as_str(), path.send_share * 100.0));
+    let shares = status.paths().map(|(_, path)| {
+        let share = path.send_share.unwrap_or(0.0) * 100.0;
+        format!("{} {} {share:.0}%", path.name, path.state.as_str())
+    });
     let shares = shares.collect::<Vec<_>>().join(", ");
     print_line(&format!("{title}: {mbps:.1} Mbit/s, longest silence {gap_ms:.0} ms ({shares})"));
     Ok(())

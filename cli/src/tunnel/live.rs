@@ -140,7 +140,8 @@ fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findin
             (Some(cause), _) => findings.problem(&format!("path {name}: {}", cause.text), &cause.remedy),
             (None, PathState::Up) => {
                 let rtt = path.probe_rtt_ms.or(path.srtt_ms).map_or_else(|| "?".into(), |rtt| format!("{rtt:.1} ms"));
-                findings.note(&format!("path {name}: up, RTT {rtt}, path MTU {} bytes", path.pmtu_bytes));
+                let pmtu = path.pmtu_bytes.map_or_else(|| "?".into(), |bytes| bytes.to_string());
+                findings.note(&format!("path {name}: up, RTT {rtt}, path MTU {pmtu} bytes"));
             }
             (None, _) if peer.handshake_attempts > 0 => {
                 let attempts = peer.handshake_attempts;

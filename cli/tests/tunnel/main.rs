@@ -35,6 +35,7 @@ mod lines;
 mod live;
 mod metered;
 mod mtu;
+mod names;
 mod nat64;
 mod notifications;
 mod packet_socket;

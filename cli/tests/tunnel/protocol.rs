@@ -3,6 +3,7 @@
 
 use crate::python;
 use crate::tunnel_pair::{IPV4, PORT, TunnelPair};
+use daemon::event::{Event, EventKind};
 use daemon::keys;
 use lab::testbed::{LEFT, RIGHT};
 use std::path::Path;
@@ -12,18 +13,19 @@ const LINKS: [&str; 2] = ["rate=20mbit delay=5ms", "rate=10mbit delay=10ms"];
 
 #[test]
 fn a_second_implementation_shakes_hands_and_exchanges_packets_and_bundles_over_two_paths() {
-    let Some(result) = exchange("1") else { return };
+    let Some(result) = exchange("1", ["line-0", "line-1"]) else { return };
     assert!(result["bundles"].as_u64() > Some(0), "{result}");
 }
 
 #[test]
-fn a_peer_of_an_earlier_version_gets_no_bundles() {
-    let Some(result) = exchange("0") else { return };
+fn a_peer_of_an_earlier_version_gets_no_bundles_and_its_paths_have_numbers() {
+    let Some(result) = exchange("0", ["path-0", "path-1"]) else { return };
     assert_eq!(result["bundles"], 0);
 }
 
-/// What the second implementation with these capabilities prints; `None` if the machine cannot run it.
-fn exchange(capabilities: &str) -> Option<serde_json::Value> {
+/// What the second implementation with these capabilities prints, whose paths have these names at the daemon; `None` if the
+/// machine cannot run it.
+fn exchange(capabilities: &str, names: [&str; 2]) -> Option<serde_json::Value> {
     let interpreter = python::interpreter()?;
     let mut pair = TunnelPair::configured(IPV4, &LINKS)?;
     let [private, peer_private] = [LEFT, RIGHT].map(|host| pair.private_key(host).to_owned());
@@ -42,6 +44,12 @@ fn exchange(capabilities: &str) -> Option<serde_json::Value> {
     for reason in ["malformed", "incomplete", "unallowed-source", "authentication-failed", "replayed", "invalid-mac1"] {
         assert_eq!(pair.drops(RIGHT, reason), 0, "{reason}");
     }
+    let events = pair.client(RIGHT).request("GET", "/v1/events?since=0", "").unwrap();
+    let events: Vec<Event> = serde_json::from_str(&events).unwrap();
+    let is_added = |name: &str| {
+        events.iter().any(|event| event.kind == EventKind::PathAdded && event.path.as_deref() == Some(name))
+    };
+    assert!(names.into_iter().all(is_added), "{events:#?}");
     Some(result)
 }
 

@@ -61,3 +61,39 @@ fn an_end_that_answers_no_tests_is_named_with_what_would_help() {
     let address = pair.families.inner_address(other);
     assert!(error.contains(&format!("{address}: ")) && error.contains("--address IP"), "{error}");
 }
+
+#[test]
+fn a_path_alone_is_alone_for_the_real_time_class_too() {
+    // The first link has an RTT of 10 ms, the second one of 120 ms: no answer on it is faster.
+    let Some(mut pair) = TunnelPair::configured(IPV4, &["rate=4mbit delay=5ms", "rate=4mbit delay=60ms"]) else {
+        return;
+    };
+    for host in [LEFT, 1 - LEFT] {
+        pair.edit(host, |text| format!("{text}\n[class.realtime]\n"));
+        pair.start(host);
+    }
+    [LEFT, 1 - LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
+    let text = test(&pair, &["--seconds", "3", "--json"]).unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    let slow = pair.testbed.device(1);
+    for found in result["measurements"].as_array().unwrap().iter().filter(|found| found["path"] == slow) {
+        assert!(found["rtt"]["median_ms"].as_f64() >= Some(120.0), "{result:#}");
+    }
+    assert!(result["unix_ms"].as_u64() > Some(1_700_000_000_000), "{result:#}");
+    for end in result["ends"].as_array().unwrap() {
+        assert!(end["version"].is_string() && end["host"].is_string(), "{result:#}");
+    }
+}
+
+#[test]
+fn other_traffic_is_seen_and_said() {
+    let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
+    let transfer = crate::traffic::Transfer::endless(&pair, LEFT);
+    transfer.wait_for(1 << 20);
+    let text = test(&pair, &["--seconds", "2", "--json"]).unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert!(result["other_traffic"]["up_bps"].as_f64() > Some(1e6), "{result:#}");
+    let verdict = result["verdict"].as_str().unwrap();
+    assert!(verdict.contains("not comparable") && verdict.contains("of other traffic"), "{verdict}");
+    assert!(transfer.stop() > 0);
+}

@@ -1,11 +1,12 @@
 //! Events of a running tunnel, and the causes of paths that carry no data, as the journal, `show`, the JSON and the
 //! socket's `GET /v1/events` report them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Something that happened to the tunnel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Counts the events of a daemon from 1. A gap means that events were dropped from the bounded log.
     pub sequence: u64,
@@ -29,7 +30,7 @@ pub struct Event {
 }
 
 /// The severity of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventLevel {
     /// Expected.
@@ -42,7 +43,7 @@ pub enum EventLevel {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
     /// The daemon has started to carry packets.
@@ -68,6 +69,12 @@ pub enum EventKind {
     PathUp,
     /// A path stopped working.
     PathDown,
+    /// A path works with much less rate, or more loss or delay, than in its last day.
+    PathDegraded,
+    /// A path goes down again and again.
+    PathFlapping,
+    /// A path that was degraded or flapping works as usual.
+    PathRecovered,
     /// The cause why a path does not work was found, or has changed.
     PathCause,
     /// A path was added: by the configuration, or by a peer.
@@ -117,8 +124,8 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// Why a path carries no data.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a path carries no data, or works badly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// The kind of cause, for programs: a label of the metrics.
     pub kind: CauseKind,
@@ -129,7 +136,7 @@ pub struct Cause {
 }
 
 /// The kind of a [`Cause`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
     /// The device does not exist.
@@ -156,6 +163,14 @@ pub enum CauseKind {
     Unresolved,
     /// The peer answers on another path, but not on this one.
     SilentPath,
+    /// It carries less than half of its usual rate.
+    Slow,
+    /// It loses many more packets than usual.
+    Lossy,
+    /// Its round trip without load is much longer than usual.
+    Delayed,
+    /// It went down several times in the last minutes.
+    Flapping,
     /// The peer has never answered.
     NoHandshake,
     /// The peer has stopped answering on all paths.

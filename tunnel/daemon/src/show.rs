@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::quota::date;
 use crate::status::{
-    ClassTraffic, PathStatus, PeerStatus, QuotaStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus,
+    ClassTraffic, PathState, PathStatus, PeerStatus, QuotaStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus,
 };
 
 /// Minimum width of a terminal, in columns, on which paths are shown as a table.
@@ -67,7 +67,8 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     let backlog = format!("{} packets, {} bytes", ingress.backlog_packets, ingress.backlog_bytes);
     line("ingress queue", format!("{backlog}, {} marked, {} dropped", ingress.marked_packets, ingress.dropped_packets));
     let backlog = format!("{} packets (max {})", reorder.backlog_packets, reorder.max_backlog_packets);
-    line("reorder buffer", format!("{backlog}, timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets));
+    let timeout = or_dash(reorder.timeout_ms, |ms| format!("{ms:.0} ms"));
+    line("reorder buffer", format!("{backlog}, timeout {timeout}, {} late", reorder.late_packets));
     if let Some(reason) = &peer.controller_failure {
         line("congestion control", format!("cubic, because the policy failed: {reason}"));
     }
@@ -166,23 +167,24 @@ fn lines(path: &PathStatus) -> String {
     )
 }
 
+/// The send rate, and what the path can carry.
+fn rate(path: &PathStatus) -> String {
+    let capacity = path.capacity_bps.map_or_else(String::new, |capacity| format!(" of {}", bits(capacity)));
+    let is_shown = path.state == PathState::Up || path.send_rate_bps > 0;
+    if is_shown { bits(path.send_rate_bps) + &capacity } else { "-".into() }
+}
+
 fn cells(path: &PathStatus) -> [String; 9] {
-    let is_exceeded = path.quota.is_some_and(|quota| quota.exceeded);
-    let flags = [
-        (path.backup, " backup"),
-        (path.metered, " metered"),
-        (path.secondary, " secondary"),
-        (is_exceeded, " over quota"),
-    ];
+    let flags = [(path.backup, " backup"), (path.metered, " metered"), (path.secondary, " secondary")];
     let flags: String = flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
     [
         path.name.clone(),
-        format!("{}{flags}", path.state.as_str()),
-        path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms")),
-        format!("{:.1}%", path.loss_ratio * 100.0),
-        bits(path.send_rate_bps),
-        format!("{:.0}%", path.send_share * 100.0),
-        if path.pmtu_bytes == 0 { "-".into() } else { path.pmtu_bytes.to_string() },
+        format!("{}{flags}", path.condition),
+        or_dash(path.srtt_ms, |srtt| format!("{srtt:.1} ms")),
+        or_dash(path.loss_ratio, percent),
+        rate(path),
+        or_dash(path.send_share, |share| format!("{:.0}%", share * 100.0)),
+        or_dash(path.pmtu_bytes, |bytes| bytes.to_string()),
         format!("{} in, {} out", bytes(&path.received), bytes(&path.sent)),
         path.remote.clone().unwrap_or("-".into()),
     ]
@@ -203,14 +205,25 @@ pub fn dump(status: &TunnelStatus) -> String {
         rows.push(vec!["peer".into(), text_or_none(&peer.public_key), peer.allowed_ips.join(","), handshake, name]);
         rows.extend(peer.paths.iter().map(|path| {
             let srtt = path.srtt_ms.map_or("0".into(), |srtt| format!("{srtt:.3}"));
-            let numbers = [path.send_rate_bps, path.pmtu_bytes.into(), path.received.bytes, path.sent.bytes];
+            let numbers =
+                [path.send_rate_bps, path.pmtu_bytes.unwrap_or(0).into(), path.received.bytes, path.sent.bytes];
             let first_columns =
                 ["path".into(), path.name.clone(), path.state.as_str().into(), text_or_none(&path.remote), srtt];
-            let loss = [format!("{:.4}", path.loss_ratio), format!("{:.4}", path.send_share)];
-            first_columns.into_iter().chain(loss).chain(numbers.map(|number| number.to_string())).collect()
+            let ratios = [path.loss_ratio, path.send_share].map(|ratio| format!("{:.4}", ratio.unwrap_or(0.0)));
+            first_columns.into_iter().chain(ratios).chain(numbers.map(|number| number.to_string())).collect()
         }));
     }
     rows.into_iter().map(|row: Vec<String>| row.join("\t") + "\n").collect()
+}
+
+/// A value as text; `-` if there is none.
+pub(crate) fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), text)
+}
+
+/// `0.2%`, of a share from 0 to 1.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
 
 /// `1h 2m 5s`, without leading zeros.

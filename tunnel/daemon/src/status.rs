@@ -1,19 +1,31 @@
 //! The status of a running tunnel: one document for `show`, `top`, `ping`, the JSON and the metrics.
 //!
 //! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the
-//! unit ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
+//! unit ends the name. Values that are not known are null: no measurement yet, no handshake in `mpt` mode, and what a
+//! path that does not work would have now.
+
+mod condition;
+
+pub use condition::{Condition, PeerCondition};
 
 use crate::event::{Cause, Event, EventLevel};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Time for which it is reported that two hosts have a peer's private key.
 pub(crate) const TAKEOVER: Duration = Duration::from_secs(300);
 
+/// The JSON Schema (draft 2020-12) of the answers of `GET /v1/status`, or with `of_events` of `GET /v1/events`.
+#[must_use]
+pub fn schema(of_events: bool) -> Schema {
+    if of_events { schema_for!(Vec<Event>) } else { schema_for!(TunnelStatus) }
+}
+
 /// The status of a tunnel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TunnelStatus {
     /// [`VERSION`].
     pub version: u32,
@@ -49,7 +61,7 @@ pub struct TunnelStatus {
 
 /// Something on this host that limits the use of the tunnel, such as an uplink that is not a path, or networks that
 /// overlap.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// The severity. A warning is about something that does not work as configured.
     pub level: EventLevel,
@@ -66,7 +78,7 @@ impl Notice {
 }
 
 /// The traffic of a configured path since the start: whole IP packets of data, handshakes and probes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkStatus {
     /// The path's name in the configuration.
     pub name: String,
@@ -77,7 +89,7 @@ pub struct UplinkStatus {
 }
 
 /// The used quota of a path. Bytes are counted as in [`UplinkStatus`], and across restarts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaStatus {
     /// The quota.
     pub limit_bytes: u64,
@@ -90,7 +102,7 @@ pub struct QuotaStatus {
 }
 
 /// The daemon's process, and how it is confined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessStatus {
     /// The user that it runs as; 0 is root.
     pub user_id: u32,
@@ -101,7 +113,7 @@ pub struct ProcessStatus {
 }
 
 /// The inner device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceStatus {
     /// The name.
     pub name: String,
@@ -118,13 +130,19 @@ pub struct InterfaceStatus {
 }
 
 /// A peer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeerStatus {
     /// The public key.
     pub public_key: Option<String>,
     /// The name in the configuration, or in the `peers-file`.
     #[serde(default)]
     pub name: Option<String>,
+    /// How it is reached.
+    #[serde(default)]
+    pub condition: PeerCondition,
+    /// When that began, milliseconds since the Unix epoch; null until it was seen for a second.
+    #[serde(default)]
+    pub since_unix_ms: Option<u64>,
     /// The inner networks.
     pub allowed_ips: Vec<String>,
     /// Time since the latest handshake.
@@ -167,7 +185,7 @@ pub struct PeerStatus {
 }
 
 /// Packets of a peer from an address that is not in its allowed IPs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnallowedSource {
     /// The inner source address.
     pub address: String,
@@ -176,16 +194,22 @@ pub struct UnallowedSource {
 }
 
 /// A path to a peer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathStatus {
     /// The name in the configuration.
     pub name: String,
     /// The state.
     pub state: PathState,
+    /// The same in more words.
+    #[serde(default)]
+    pub condition: Condition,
+    /// When the condition began, milliseconds since the Unix epoch; null until it was seen for a second.
+    #[serde(default)]
+    pub since_unix_ms: Option<u64>,
     /// Whether the peer opened it; otherwise it is configured here.
     #[serde(default)]
     pub opened_by_peer: bool,
-    /// Why it carries no data; null while it is up, and until the cause is found.
+    /// Why it carries no data, or works badly; null otherwise, and until the cause is found.
     #[serde(default)]
     pub cause: Option<Cause>,
     /// Whether it carries data only while no other path works.
@@ -213,18 +237,21 @@ pub struct PathStatus {
     pub rttvar_ms: Option<f64>,
     /// Round-trip time of the latest probe, which returns on this path; acknowledgements of data may not.
     pub probe_rtt_ms: Option<f64>,
-    /// Lost share of recently sent packets, 0 to 1.
-    pub loss_ratio: f64,
+    /// Lost share of recently sent packets, 0 to 1; null if none was sent.
+    pub loss_ratio: Option<f64>,
     /// The latest sample of the delivery rate.
-    pub delivery_rate_bps: u64,
+    pub delivery_rate_bps: Option<u64>,
+    /// What it can carry to the peer, as estimated when packets last waited for it; null if none has.
+    #[serde(default)]
+    pub capacity_bps: Option<u64>,
     /// The current send rate.
     pub send_rate_bps: u64,
     /// The current receive rate.
     pub receive_rate_bps: u64,
-    /// Share of the send rate of all paths to the peer, 0 to 1.
-    pub send_share: f64,
-    /// The largest datagram known to pass, IP header included; 0 if not probed.
-    pub pmtu_bytes: u32,
+    /// Share of the send rate of all paths to the peer, 0 to 1; null while nothing is sent.
+    pub send_share: Option<f64>,
+    /// The largest datagram known to pass, IP header included; null if not probed.
+    pub pmtu_bytes: Option<u32>,
     /// The congestion window.
     pub cwnd_bytes: Option<u64>,
     /// Bytes sent and neither acknowledged nor declared lost.
@@ -248,7 +275,7 @@ pub struct PathStatus {
 }
 
 /// The state of a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PathState {
     /// Probes were sent, none was answered yet.
@@ -261,7 +288,7 @@ pub enum PathState {
 }
 
 /// Packets and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Packets. A super-packet counts as one.
     pub packets: u64,
@@ -290,7 +317,7 @@ impl Traffic {
 }
 
 /// The ingress queue of a peer: packets from the host that are to be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IngressQueue {
     /// Packets in the queue.
     pub backlog_packets: u64,
@@ -309,14 +336,14 @@ pub struct IngressQueue {
 }
 
 /// The reorder buffer of a peer. It counts fragments; in `mpt` mode a packet is one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReorderBuffer {
     /// Fragments in the buffer.
     pub backlog_packets: u64,
     /// Maximum number of fragments in the buffer since the start.
     pub max_backlog_packets: u64,
-    /// The current reorder timeout: the longest time that a fragment waits for an earlier one.
-    pub timeout_ms: f64,
+    /// The current reorder timeout: the longest time that a fragment waits for an earlier one; null in `mpt` mode.
+    pub timeout_ms: Option<f64>,
     /// Fragments that waited for an earlier one.
     pub reordered_packets: u64,
     /// Missing fragments whose reorder timeout expired.
@@ -326,7 +353,7 @@ pub struct ReorderBuffer {
 }
 
 /// The packets of one class of flows to a peer that left the ingress queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassTraffic {
     /// Packets.
     pub packets: u64,
@@ -346,7 +373,7 @@ impl ClassTraffic {
 }
 
 /// Sent traffic of the real-time class to a peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RealtimeStatus {
     /// Sent packets, without copies.
     #[serde(flatten)]
@@ -364,7 +391,7 @@ pub struct RealtimeStatus {
 }
 
 /// Relayed TCP connections with a peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RelayStatus {
     /// Whether the peer relays, too; otherwise nothing is relayed.
     pub peer_relays: bool,
@@ -387,7 +414,7 @@ pub struct RelayStatus {
 }
 
 /// Packets dropped for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropCount {
     /// The reason: words joined by `-`.
     pub reason: String,
@@ -404,6 +431,15 @@ impl PathState {
             Self::Up => "up",
             Self::Down => "down",
         }
+    }
+}
+
+impl PathStatus {
+    /// Removes what was measured before the path stopped working.
+    pub(crate) fn forget_measurements(&mut self) {
+        (self.srtt_ms, self.min_rtt_ms, self.rttvar_ms, self.probe_rtt_ms) = (None, None, None, None);
+        (self.loss_ratio, self.delivery_rate_bps, self.capacity_bps) = (None, None, None);
+        self.cwnd_bytes = None;
     }
 }
 

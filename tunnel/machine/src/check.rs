@@ -8,7 +8,7 @@ use crate::{
 use std::collections::BTreeSet;
 use units::{Instant, PathId, Span};
 use wire::check::Choices;
-use wire::frame::{Ack, AckRanges, Body, Frame, MAX_BUNDLE_ENTRIES, PathState};
+use wire::frame::{Ack, AckRanges, Body, Frame, MAX_BUNDLE_ENTRIES, PathName, PathState};
 
 /// A test payload: its number, its length, and the memory that it keeps in use.
 #[derive(Clone, Debug)]
@@ -227,6 +227,10 @@ impl Victim {
             6 => {
                 let states = PathState::ALL;
                 Frame::Path { path, state: states[choices.below(5) as usize] }
+            }
+            7 if choices.byte() & 1 == 0 => {
+                let name = ["eth1", "wwan0", "path-1"][choices.below(3) as usize];
+                Frame::PathName { path, name: PathName::nearest_to(name).expect("not empty") }
             }
             _ => Frame::Close,
         }

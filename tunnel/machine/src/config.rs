@@ -5,6 +5,7 @@ use crate::Entropy;
 use control::{AlgorithmChoice, Controller};
 use schedule::Scheduler;
 use units::{Rate, Span};
+use wire::frame::PathName;
 
 /// Maximum number of paths.
 pub const MAX_PATHS: usize = 16;
@@ -148,6 +149,8 @@ pub struct PathConfig {
     pub header_bytes: u32,
     /// Maximum send rate, headers included; `None` if congestion control alone decides.
     pub max_rate: Option<Rate>,
+    /// The name that the peer is told; `None` for a path that the peer has opened.
+    pub name: Option<PathName>,
 }
 
 impl PathConfig {
@@ -163,6 +166,7 @@ impl PathConfig {
             max_datagram_size,
             header_bytes,
             max_rate: None,
+            name: None,
         }
     }
 }

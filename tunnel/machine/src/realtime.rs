@@ -8,6 +8,7 @@
 
 use super::config::RealtimeOptions;
 use super::packet::{FIRST_REALTIME_STREAM, REALTIME_END};
+use super::path::PathRole;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate, Span};
 
@@ -120,6 +121,8 @@ pub(super) struct RealtimeClass {
     path: Option<PathId>,
     /// When the class moved last.
     moved: Option<Instant>,
+    /// The role that the path had at the latest packet.
+    role: PathRole,
     /// The path that is better than the current one, and since when.
     better: Option<(PathId, Instant)>,
     /// Fragments to be copied, by their numbers.
@@ -136,6 +139,7 @@ impl RealtimeClass {
             share: TokenBucket::new(options.share_permille),
             path: None,
             moved: None,
+            role: PathRole::Regular,
             better: None,
             copies: VecDeque::new(),
             sent: VecDeque::new(),
@@ -157,12 +161,17 @@ impl RealtimeClass {
         }
     }
 
-    /// The path of the class, and whether the class has moved to it. It leaves an unhealthy path at once. Otherwise it
+    /// The path of the class, and whether the class has moved to it. It leaves at once a path that is unhealthy, or that an
+    /// end has made a secondary one or a backup. Otherwise it
     /// moves to a path that has been better by the margin for [`MOVE_DELAY`], at most once per [`MIN_MOVE_INTERVAL`].
     pub(super) fn update_path(&mut self, now: Instant, candidates: &[PathCost]) -> Option<(PathId, bool)> {
         let best = candidates.iter().min_by_key(|candidate| (!candidate.is_healthy, candidate.cost))?;
         let present = self.path.and_then(|path| candidates.iter().find(|candidate| candidate.path == path));
-        let Some(present) = present.filter(|present| present.is_healthy || !best.is_healthy) else {
+        let keeps_role = |present: &PathCost| present.role <= self.role || present.role <= best.role;
+        let stays = |present: &&PathCost| (present.is_healthy || !best.is_healthy) && keeps_role(present);
+        let present = present.filter(stays);
+        self.role = present.unwrap_or(best).role;
+        let Some(present) = present else {
             let has_moved = self.path.replace(best.path).is_some_and(|path| path != best.path);
             if has_moved {
                 self.moved = Some(now);
@@ -180,7 +189,7 @@ impl RealtimeClass {
         if now.since(since) < MOVE_DELAY || !may_move {
             return Some((present.path, false));
         }
-        (self.path, self.moved, self.better) = (Some(best.path), Some(now), None);
+        (self.path, self.moved, self.better, self.role) = (Some(best.path), Some(now), None, best.role);
         Some((best.path, true))
     }
 }
@@ -190,6 +199,7 @@ impl RealtimeClass {
 pub(super) struct PathCost {
     pub(super) path: PathId,
     pub(super) is_healthy: bool,
+    pub(super) role: PathRole,
     /// Whether it is a backup first, then its delay, microseconds.
     pub(super) cost: i64,
     /// Margin by which another path must be better, microseconds.
@@ -205,7 +215,7 @@ mod tests {
     }
 
     fn path(path: u16, is_healthy: bool, cost: i64) -> PathCost {
-        PathCost { path: PathId(path), is_healthy, cost, margin: 10_000 }
+        PathCost { path: PathId(path), is_healthy, role: PathRole::Regular, cost, margin: 10_000 }
     }
 
     #[test]
@@ -225,6 +235,24 @@ mod tests {
         assert_eq!(update(5900, first), (0, true), "five seconds later");
         assert_eq!(update(5920, gone), (1, true), "its path fails");
         assert_eq!(update(5940, [(true, 25_000), (true, 30_000)]), (1, false), "less than the margin");
+    }
+
+    #[test]
+    fn the_class_leaves_a_path_at_once_that_becomes_a_backup_and_does_not_return_at_once() {
+        let mut class = RealtimeClass::new(RealtimeOptions::default());
+        let mut update = |ms, roles: [PathRole; 2]| {
+            let paths = [0, 1].map(|id| PathCost {
+                role: roles[id],
+                ..path(id as u16, true, ((roles[id] as i64) << 40) + 30_000 * id as i64)
+            });
+            let (id, has_moved) = class.update_path(at(ms), &paths).expect("there are paths");
+            (id.0, has_moved)
+        };
+        let (regular, backup) = ([PathRole::Regular; 2], [PathRole::Backup, PathRole::Regular]);
+        assert_eq!(update(0, regular), (0, false));
+        assert_eq!(update(10, backup), (1, true));
+        assert_eq!(update(20, backup), (1, false));
+        assert_eq!([update(30, regular), update(500, regular)], [(1, false), (1, false)], "not within five seconds");
     }
 
     #[test]

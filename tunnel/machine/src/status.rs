@@ -1,6 +1,7 @@
 //! Events, counters and measurements that an [`Endpoint`](super::Endpoint) reports.
 
 use units::{Instant, PathId, Rate, Span};
+use wire::frame::PathName;
 
 /// A change of an endpoint or of one of its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum EndpointEvent {
     MaxDatagramSize(PathId, u32),
     /// The peer removed the path.
     PathRemoved(PathId),
+    /// The peer calls the path by another name than before, or by its first one.
+    PathNamed(PathId),
     /// The peer closed the tunnel.
     Closed,
     /// The congestion control failed, and another algorithm has taken its place; the status says why.
@@ -24,18 +27,20 @@ pub enum EndpointEvent {
 pub struct PathStatus {
     /// The path's id.
     pub path: PathId,
+    /// What the peer calls it, if it has said so.
+    pub peer_name: Option<PathName>,
     /// Whether it works.
     pub up: bool,
     /// Whether either end uses it as a backup.
     pub backup: bool,
     /// Whether either end uses it only while regular paths are full, and neither end uses it as a backup.
     pub secondary: bool,
-    /// Smoothed RTT of data and acknowledgement, which may return by another path.
-    pub srtt: Span,
-    /// Minimum RTT.
-    pub min_rtt: Span,
-    /// Mean deviation of the RTT.
-    pub rttvar: Span,
+    /// Smoothed RTT of data and acknowledgement, which may return by another path; `None` before the first sample.
+    pub srtt: Option<Span>,
+    /// Minimum RTT; `None` before the first sample.
+    pub min_rtt: Option<Span>,
+    /// Mean deviation of the RTT; `None` before the first sample.
+    pub rttvar: Option<Span>,
     /// RTT of the latest probe, on this path in both directions.
     pub probe_rtt: Option<Span>,
     /// One-way delay to the peer in excess of the fastest path's.
@@ -46,8 +51,8 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Pacing rate; zero if nothing is paced.
     pub pacing_rate: Rate,
-    /// The latest sample of the delivery rate.
-    pub delivery_rate: Rate,
+    /// The latest sample of the delivery rate; `None` before the first.
+    pub delivery_rate: Option<Rate>,
     /// The largest datagram (UDP payload) known to pass, bytes.
     pub max_datagram_size: u32,
     /// Datagrams with data sent.

@@ -13,7 +13,7 @@ use seal::{HEADER_LEN, HandshakeConfig, PeerId, SealDevice, TAG_LEN};
 use std::collections::{BTreeSet, VecDeque};
 use units::{Instant, Span};
 use wire::check::Choices;
-use wire::frame::{Ack, AckRanges, Bundle, DataHeader, Frame, PathState};
+use wire::frame::{Ack, AckRanges, Bundle, DataHeader, Frame, PathName, PathState};
 
 /// The host whose behaviour is checked, and its peers.
 const HOST: u8 = 1;
@@ -193,6 +193,10 @@ impl World {
             6 => {
                 let states = PathState::ALL;
                 Frame::Path { path, state: states[choices.below(5) as usize] }
+            }
+            7 if choices.byte() & 1 == 0 => {
+                let name = ["eth1", "wwan0", "path-1"][choices.below(3) as usize];
+                Frame::PathName { path, name: PathName::nearest_to(name).expect("not empty") }
             }
             _ => Frame::Close,
         }

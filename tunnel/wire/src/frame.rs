@@ -11,6 +11,7 @@
 //! reorder timeout  04   microseconds 4
 //! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed, 3 secondary, 4 metered)
 //! close            06
+//! path name        07   path 1   length 1   name
 //! ```
 //! Padding may follow the last fragment of an inner packet: the inner packet's own header has its length. Numbers are
 //! counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers modulo 2^32
@@ -18,9 +19,11 @@
 
 mod bundle;
 mod codec;
+mod path_name;
 
 pub use bundle::{Bundle, Entries, MAX_BUNDLE_ENTRIES};
 pub use codec::{Body, Frames};
+pub use path_name::{MAX_PATH_NAME_LEN, PathName};
 
 /// The header before a fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +73,13 @@ pub enum Frame {
     },
     /// The sender closes the tunnel and forgets the session.
     Close,
+    /// What the sender calls a path that it has opened.
+    PathName {
+        /// The path.
+        path: u8,
+        /// The name.
+        name: PathName,
+    },
 }
 
 /// The peer's use of a path.

@@ -15,6 +15,8 @@ const ECHO_INTERVAL: Duration = Duration::from_millis(50);
 const ECHO_TIMEOUT: Duration = Duration::from_secs(2);
 /// Duration of the measurement of the idle RTT.
 const IDLE_TIME: Duration = Duration::from_secs(2);
+/// Bytes of what the other end says of itself.
+const MAX_ABOUT_LEN: u64 = 256;
 /// The ramp at the beginning of a measurement, which is not counted.
 const RAMP_SHARE: f64 = 0.3;
 
@@ -31,11 +33,11 @@ impl Direction {
     }
 }
 
-/// Round-trip times of one measurement.
+/// Round-trip times of one measurement; null if no datagram was answered.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Rtt {
-    pub(super) median_ms: f64,
-    pub(super) p95_ms: f64,
+    pub(super) median_ms: Option<f64>,
+    pub(super) p95_ms: Option<f64>,
     pub(super) answered: usize,
     pub(super) lost: usize,
 }
@@ -73,17 +75,29 @@ impl Session {
         self.id
     }
 
+    /// The version and the host's name of the other end; `None` from an earlier version.
+    pub(super) fn about(&self) -> Option<String> {
+        let hello = Hello { id: self.id, what: What::About, seconds: 1 };
+        let stream = begin(self.address, hello).ok()?;
+        stream.set_read_timeout(Some(CONNECT_TIMEOUT)).ok()?;
+        let mut line = String::new();
+        BufReader::new(stream.take(MAX_ABOUT_LEN)).read_line(&mut line).ok()?;
+        let about = line.trim_end().strip_prefix("about ")?;
+        Some(about.chars().filter(|c| !c.is_control()).collect())
+    }
+
     /// Round-trip times without load.
     pub(super) fn idle_rtt(&self) -> io::Result<Rtt> {
         let end = Instant::now() + IDLE_TIME;
-        self.echo(|| Instant::now() >= end)
+        self.echo(Duration::ZERO, || Instant::now() >= end)
     }
 
     /// The rate of several streams, bit/s of TCP's payload, and the RTT at the same time.
     pub(super) fn load(&self, direction: Direction, seconds: u64, streams: usize) -> io::Result<(f64, Rtt)> {
         let is_done = AtomicBool::new(false);
+        let ramp = Duration::from_secs(seconds).mul_f64(RAMP_SHARE);
         thread::scope(|scope| {
-            let echo = scope.spawn(|| self.echo(|| is_done.load(Ordering::Relaxed)));
+            let echo = scope.spawn(|| self.echo(ramp, || is_done.load(Ordering::Relaxed)));
             let streams: Vec<_> = (0..streams).map(|_| scope.spawn(|| self.stream(direction, seconds))).collect();
             let rates: Vec<_> = streams.into_iter().map(|stream| stream.join().unwrap_or(Ok(0.0))).collect();
             is_done.store(true, Ordering::Relaxed);
@@ -103,8 +117,9 @@ impl Session {
         Ok(rate(&timeline).unwrap_or(0.0))
     }
 
-    /// Sends datagrams until `is_done`, and takes the answers.
-    fn echo(&self, is_done: impl Fn() -> bool) -> io::Result<Rtt> {
+    /// Sends datagrams until `is_done`, and takes the answers. Those sent within the `ramp` do not count: other packets were
+    /// under way then, and paths may just have changed.
+    fn echo(&self, ramp: Duration, is_done: impl Fn() -> bool) -> io::Result<Rtt> {
         let socket = UdpSocket::bind(if self.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
         socket.connect(self.address)?;
         let start = Instant::now();
@@ -117,27 +132,34 @@ impl Session {
                 let datagram = [self.id.to_be_bytes(), stamp.to_be_bytes()].concat();
                 // A full queue is a loss.
                 let _ = socket.send(&datagram);
-                sent += 1;
+                sent += usize::from(start.elapsed() >= ramp);
                 next += ECHO_INTERVAL;
             }
-            take_answers(&socket, start, next.saturating_duration_since(Instant::now()), &mut rtts)?;
+            take_answers(&socket, (start, ramp), next.saturating_duration_since(Instant::now()), &mut rtts)?;
         }
         // The answers still under way.
         let end = Instant::now() + ECHO_TIMEOUT;
         while rtts.len() < sent && Instant::now() < end {
-            take_answers(&socket, start, end.saturating_duration_since(Instant::now()), &mut rtts)?;
+            take_answers(&socket, (start, ramp), end.saturating_duration_since(Instant::now()), &mut rtts)?;
         }
         Ok(Rtt::of(rtts, sent))
     }
 }
 
-/// Waits for one answer for a time, and adds its round-trip time, ms.
-fn take_answers(socket: &UdpSocket, start: Instant, wait: Duration, rtts: &mut Vec<f64>) -> io::Result<()> {
+/// Waits for one answer for a time, and adds its round-trip time, ms, if its question was sent after the ramp.
+fn take_answers(
+    socket: &UdpSocket,
+    (start, ramp): (Instant, Duration),
+    wait: Duration,
+    rtts: &mut Vec<f64>,
+) -> io::Result<()> {
     socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
     let mut answer = [0; 16];
     if let Ok(16) = socket.recv(&mut answer) {
         let stamp = u64::from_be_bytes(answer[8..].try_into().unwrap_or_default());
-        rtts.push((start.elapsed().as_nanos() as f64 - stamp as f64) / 1e6);
+        if Duration::from_nanos(stamp) >= ramp {
+            rtts.push((start.elapsed().as_nanos() as f64 - stamp as f64) / 1e6);
+        }
     }
     Ok(())
 }
@@ -145,8 +167,7 @@ fn take_answers(socket: &UdpSocket, start: Instant, wait: Duration, rtts: &mut V
 impl Rtt {
     fn of(mut rtts: Vec<f64>, sent: usize) -> Self {
         rtts.sort_by(f64::total_cmp);
-        let at =
-            |share: f64| rtts.get((rtts.len() as f64 * share) as usize).or(rtts.last()).copied().unwrap_or(f64::NAN);
+        let at = |share: f64| rtts.get((rtts.len() as f64 * share) as usize).or(rtts.last()).copied();
         Self { median_ms: at(0.5), p95_ms: at(0.95), answered: rtts.len(), lost: sent.saturating_sub(rtts.len()) }
     }
 }
@@ -219,6 +240,6 @@ mod tests {
     #[test]
     fn round_trip_times_have_a_median_and_lost_answers_are_counted() {
         let rtt = Rtt::of(vec![30.0, 10.0, 20.0], 5);
-        assert_eq!((rtt.median_ms, rtt.p95_ms, rtt.answered, rtt.lost), (20.0, 30.0, 3, 2));
+        assert_eq!((rtt.median_ms, rtt.p95_ms, rtt.answered, rtt.lost), (Some(20.0), Some(30.0), 3, 2));
     }
 }

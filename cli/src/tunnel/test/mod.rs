@@ -10,12 +10,14 @@ use super::target::{client_or_only, failure};
 use crate::{Failure, output};
 use clap::Args;
 use daemon::control_plane::Client;
-use daemon::status::{PathState, PathStatus, TunnelStatus};
+use daemon::status::{PathState, PathStatus, Traffic, TunnelStatus};
 use measure::{Rtt, Session};
 use order::Task;
-use result::{Measurement, TestResult};
+use result::{End, Measurement, OtherTraffic, TestResult};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The arguments of the command.
 #[derive(Args, Debug)]
@@ -73,8 +75,9 @@ fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Sessi
     let tasks = order::tasks(paths_alone(arguments, status));
     let (count, seconds) = (tasks.len(), arguments.seconds);
     output::warn(&format!("{count} measurements of {seconds} s in random order"));
-    let idle = session.idle_rtt().map_err(|error| broken(&error))?;
-    output::warn(&format!("idle: RTT {:.1} ms", idle.median_ms));
+    let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64);
+    let (other_traffic, idle) = other_traffic_within(client, || session.idle_rtt().map_err(|error| broken(&error)))?;
+    output::warn(&format!("idle: RTT {}", result::milliseconds(idle.median_ms)));
     let mut measurements = Vec::new();
     for (order, index) in (1..).zip(order::random(session.id(), count)) {
         let (rate_bps, rtt) = load(arguments, client, session, &tasks[index])?;
@@ -83,8 +86,62 @@ fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Sessi
         measurements.push((index, Measurement { path, backup, direction: direction.name(), order, rate_bps, rtt }));
     }
     measurements.sort_by_key(|(index, _)| *index);
-    let measurements = measurements.into_iter().map(|(_, measurement)| measurement).collect();
-    Ok(TestResult::new(&status.interface.name, session.address().ip(), seconds, idle, measurements))
+    let measurements: Vec<_> = measurements.into_iter().map(|(_, measurement)| measurement).collect();
+    // What the test itself has left in queues does not count.
+    thread::sleep(Duration::from_secs(1));
+    let other_traffic = other_traffic.max(
+        other_traffic_within(client, || {
+            thread::sleep(Duration::from_secs(1));
+            Ok(())
+        })?
+        .0,
+    );
+    let verdict = result::verdict(&idle, &other_traffic, &measurements);
+    let (interface, address) = (status.interface.name.clone(), session.address().ip());
+    let ends = [own_end(status), other_end(session)];
+    Ok(TestResult {
+        version: 2,
+        unix_ms,
+        interface,
+        address,
+        ends,
+        seconds,
+        idle_rtt: idle,
+        other_traffic,
+        measurements,
+        verdict,
+    })
+}
+
+/// What went through the tunnel while `measure` ran, which sends next to nothing.
+fn other_traffic_within<T>(
+    client: &Client,
+    measure: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(OtherTraffic, T), Failure> {
+    let status = || client.status().map_err(|error| failure(&error));
+    let before = status()?;
+    let measured = measure()?;
+    let after = status()?;
+    let seconds = (after.uptime_s - before.uptime_s).max(0.1);
+    let rate = |now: Traffic, before: Traffic| now.bytes.saturating_sub(before.bytes) as f64 * 8.0 / seconds;
+    let (now, old) = (&after.interface, &before.interface);
+    let traffic = OtherTraffic { down_bps: rate(now.received, old.received), up_bps: rate(now.sent, old.sent) };
+    Ok((traffic, measured))
+}
+
+fn own_end(status: &TunnelStatus) -> End {
+    let host = nix::unistd::gethostname().ok().map(|name| name.to_string_lossy().into_owned());
+    End { host, version: status.program_version.clone(), address: status.interface.addresses.join(" ") }
+}
+
+fn other_end(session: &Session) -> End {
+    let about = session.about();
+    let (version, host) = about.as_deref().and_then(|about| about.rsplit_once(' ')).unzip();
+    End {
+        host: host.map(str::to_owned),
+        version: version.map(str::to_owned),
+        address: session.address().ip().to_string(),
+    }
 }
 
 /// The rate, bit/s, and the round-trip time of one measurement.
@@ -97,7 +154,7 @@ fn load(arguments: &Test, client: &Client, session: &Session, task: &Task) -> Re
         session.load(task.direction, arguments.seconds, arguments.streams as usize).map_err(|error| broken(&error))?;
     let name = task.path.as_deref().unwrap_or("all together");
     let (direction, rate) = (task.direction.name(), result::mbit(rate_bps));
-    output::warn(&format!("{name}, {direction}: {rate} Mbit/s, RTT {:.1} ms", rtt.median_ms));
+    output::warn(&format!("{name}, {direction}: {rate} Mbit/s, RTT {}", result::milliseconds(rtt.median_ms)));
     Ok((rate_bps, rtt))
 }
 

@@ -1,6 +1,6 @@
 //! The report page of a test: one self-contained HTML file.
 
-use super::result::{Measurement, TestResult, mbit};
+use super::result::{End, Measurement, TestResult, mbit};
 use std::fmt::Write as _;
 use strings::escape_html;
 
@@ -18,6 +18,7 @@ td.bar{width:18%}}";
 pub(super) fn page(result: &TestResult) -> String {
     let name = escape_html(&result.interface);
     let greatest = result.measurements.iter().map(|found| found.rate_bps).fold(1.0, f64::max);
+    let greatest_mbit = mbit(greatest);
     let mut rows = String::new();
     for found in &result.measurements {
         row(&mut rows, found, greatest);
@@ -28,20 +29,46 @@ pub(super) fn page(result: &TestResult) -> String {
             let _ = writeln!(rows, "<tr><td><i>sum of the paths</i><td>{direction}<td>{}<td><td><td>", mbit(sum));
         }
     }
+    let [own, other] = &result.ends;
+    let date = utc(result.unix_ms / 1000);
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\"><title>{name}: speed test</title><style>{STYLE}</style>\n\
-         <h1>{name}: speed test</h1><p class=\"verdict\">{}</p>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
-         <th>RTT, ms<th>RTT, 95&nbsp;%, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
+         <h1>{name}: speed test</h1><p>{date}</p><p class=\"verdict\">{}</p>\n<table><thead><tr><th>end<th>host\
+         <th>version<th>inner address</thead>{}{}</table>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
+         <th>RTT, ms<th>RTT, 95&nbsp;%, ms<th>0 to {greatest_mbit} Mbit/s</thead>\n<tr><td>idle<td><td><td>{}<td>{}<td>\n{rows}</table>\n\
          <p><small>With {}, {} s per measurement, of which the first 30 % are not counted, in random \
          order. Rates are of TCP's payload; \
-         RTT is the median and the 95th percentile of small datagrams sent at the same time.</small></html>\n",
+         RTT is the median and the 95th percentile of small datagrams sent at the same time. Other traffic in the tunnel: \
+         {} Mbit/s down, {} Mbit/s up. A sum that is not reached is lost to an uneven delay, to a slow host, or to a router \
+         on which the paths meet.</small></html>\n",
         escape_html(&result.verdict),
-        result.idle_rtt.median_ms,
-        result.idle_rtt.p95_ms,
+        end_row("this", own),
+        end_row("other", other),
+        ms(result.idle_rtt.median_ms),
+        ms(result.idle_rtt.p95_ms),
         result.address,
         result.seconds,
+        mbit(result.other_traffic.down_bps),
+        mbit(result.other_traffic.up_bps),
     )
+}
+
+/// Milliseconds, or a dash.
+fn ms(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "–".into(), |ms| format!("{ms:.1}"))
+}
+
+fn end_row(which: &str, end: &End) -> String {
+    let known = |text: &Option<String>| text.as_deref().map_or_else(|| "–".into(), escape_html);
+    format!("<tr><td>{which}<td>{}<td>{}<td>{}", known(&end.host), known(&end.version), escape_html(&end.address))
+}
+
+/// A time, seconds since 1970, as `2026-11-29 10:30 UTC`.
+fn utc(seconds: u64) -> String {
+    let time = time::OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).unwrap_or(0))
+        .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    format!("{} {:02}:{:02} UTC", time.date(), time.hour(), time.minute())
 }
 
 fn row(rows: &mut String, found: &Measurement, greatest: f64) {
@@ -51,9 +78,10 @@ fn row(rows: &mut String, found: &Measurement, greatest: f64) {
     // Writing to a string does not fail.
     let _ = writeln!(
         rows,
-        "<tr><td>{name}<td>{direction}<td>{rate}<td>{:.1}<td>{:.1}<td class=\"bar\"><svg viewBox=\"0 0 100 4\" \
+        "<tr><td>{name}<td>{direction}<td>{rate}<td>{}<td>{}<td class=\"bar\"><svg viewBox=\"0 0 100 4\" \
          preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{rate} Mbit/s\"><rect class=\"{direction}\" \
          width=\"{width:.1}\" height=\"4\"/></svg>",
-        rtt.median_ms, rtt.p95_ms,
+        ms(rtt.median_ms),
+        ms(rtt.p95_ms),
     );
 }

@@ -4,6 +4,7 @@ those of that document."""
 import dataclasses
 import hashlib
 import hmac
+import re
 import struct
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -21,6 +22,7 @@ REGULAR, BACKUP, REMOVED = 0, 1, 2
 TAKES_BUNDLES = 1
 BUNDLE, MAX_BUNDLE_ENTRIES = 0x50, 64
 FIRST_UNORDERED_STREAM = 240
+PATH_NAME = re.compile(rb"[A-Za-z0-9._:@+-]{1,32}")
 
 
 class Refused(Exception):
@@ -249,6 +251,10 @@ def path_frame(path, state):
     return bytes([5, path, state])
 
 
+def path_name_frame(path, name):
+    return bytes([7, path, len(name)]) + name
+
+
 CLOSE = b"\x06"
 
 
@@ -316,6 +322,12 @@ def parse_frames(body):
             frames.append(("path", (reader.number(1), reader.number(1))))
         elif kind == 6:
             frames.append(("close", None))
+        elif kind == 7:
+            path = reader.number(1)
+            name = reader.take(reader.number(1))
+            if not PATH_NAME.fullmatch(name):
+                raise Refused("no name of a path")
+            frames.append(("path name", (path, name.decode())))
         else:
             raise Refused(f"unknown frame {kind}")
     return frames

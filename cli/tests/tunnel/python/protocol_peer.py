@@ -5,7 +5,7 @@ docs/reference/protocol.md.
 
     protocol_peer.py CAPABILITIES PRIVATE_KEY PEER_PUBLIC_KEY INNER_SOURCE INNER_DESTINATION SOURCE:PORT=DESTINATION:PORT...
 
-CAPABILITIES is 1 if this end takes bundles, or 0 as an earlier version of the protocol. Keys are in base64; the order of the addresses is that of the path ids."""
+CAPABILITIES is 1 if this end takes bundles and names its paths, or 0 as an earlier version of the protocol. Keys are in base64; the order of the addresses is that of the path ids."""
 
 import base64
 import ipaddress
@@ -103,7 +103,8 @@ class Peer:
     def ping(self, path):
         token = os.urandom(8)
         self.pings[token] = path
-        self.send(path, protocol.ping(token))
+        name = protocol.path_name_frame(path, b"line-%d" % path) if self.capabilities else b""
+        self.send(path, protocol.ping(token) + name)
 
     def receive(self, seconds):
         for udp in select.select(self.sockets, [], [], seconds)[0]:

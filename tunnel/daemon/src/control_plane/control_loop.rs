@@ -229,7 +229,7 @@ async fn serve(
     let observer = Arc::clone(&reloader.observer);
     let shared = shared(reloader, data_plane, requests);
     observation.start(&shared);
-    reloader.responder = answer_speed_tests(&reloader.control.config);
+    reloader.responder = answer_speed_tests(&reloader.control.config, &reloader.control.program_version);
     follow_routes(reloader, &**data_plane).await;
     Server::control(control).start(read_routes(&observation.dashboard, routes(shared)));
     let mut signals = Signals::new().map_err(Error::system("listening to signals"))?;
@@ -395,12 +395,13 @@ fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
 }
 
 /// Starts the responder of speed tests. A tunnel works without it.
-fn answer_speed_tests(config: &TunnelConfig) -> Option<Arc<Responder>> {
+fn answer_speed_tests(config: &TunnelConfig, version: &str) -> Option<Arc<Responder>> {
     if !config.observation.speed_test {
         return None;
     }
     let own = &config.interface.addresses;
-    let responder = Arc::new(Responder::new(own, config.peers.iter().map(|peer| &peer.allowed_ips[..])));
+    let responder = Responder::new(own, config.peers.iter().map(|peer| &peer.allowed_ips[..]));
+    let responder = Arc::new(responder.with_version(version));
     let started = responder.start(&config.interface.name);
     started.inspect_err(|error| warn!("speed tests of peers are not answered: port {TEST_PORT}: {error}")).ok()?;
     Some(responder)

@@ -28,6 +28,7 @@ mod overlaps;
 mod peer_states;
 mod policy_routing;
 mod privileges;
+mod quality;
 mod reload;
 mod resolver;
 mod routers;

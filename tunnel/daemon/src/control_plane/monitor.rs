@@ -6,6 +6,7 @@ use super::events::{EventLog, unix_ms};
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::LostPath;
 use super::peer_states::PeerStates;
+use super::quality::{Quality, QualityWatch};
 use super::resolver::Resolver;
 use super::routes::Routes;
 use super::server::request_status;
@@ -13,7 +14,7 @@ use crate::data_plane::{EventReceiver, LinkEvent, TunnelEvent};
 use crate::event::{Cause, CauseKind, Event, EventKind, EventLevel};
 use crate::status::{Notice, PathState, PathStatus, PeerStatus, QuotaStatus, TunnelStatus};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The interval of reading the status.
@@ -39,6 +40,11 @@ pub struct Observer {
     notices: Mutex<Vec<Notice>>,
     /// Quotas by the path's name.
     quotas: Mutex<BTreeMap<String, QuotaStatus>>,
+    /// How well the paths work that answer.
+    qualities: Mutex<BTreeMap<PathKey, Quality>>,
+    /// The conditions of the paths, and of the peers with an empty name of a path, and since when they hold, milliseconds
+    /// since the Unix epoch.
+    conditions: Mutex<BTreeMap<PathKey, (String, u64)>>,
 }
 
 impl Observer {
@@ -54,8 +60,60 @@ impl Observer {
                 path.cause = causes.get(&path_key(peer.public_key.as_deref(), path)).cloned();
             }
         }
+        drop(causes);
+        self.add_qualities(&mut status);
+        self.add_conditions(&mut status);
         (status.unix_ms, status.events) = (unix_ms(), self.events.latest(STATUS_EVENTS));
         status
+    }
+
+    /// Adds how well the paths work.
+    fn add_qualities(&self, status: &mut TunnelStatus) {
+        let qualities = lock(&self.qualities);
+        for peer in &mut status.peers {
+            let key = peer.public_key.clone().unwrap_or_default();
+            for path in &mut peer.paths {
+                let Some(quality) = qualities.get(&(key.clone(), path.name.clone())) else { continue };
+                if path.state == PathState::Up {
+                    path.capacity_bps = quality.capacity_bps;
+                    path.cause.clone_from(&quality.cause);
+                }
+            }
+        }
+    }
+
+    /// Adds the conditions of paths and peers, and since when they hold.
+    fn add_conditions(&self, status: &mut TunnelStatus) {
+        let conditions = lock(&self.conditions);
+        let since = |key: &PathKey, condition: &str| {
+            conditions.get(key).filter(|(before, _)| before == condition).map(|(_, since)| *since)
+        };
+        for peer in &mut status.peers {
+            let key = peer.public_key.clone().unwrap_or_default();
+            for path in &mut peer.paths {
+                path.judge();
+                path.since_unix_ms = since(&(key.clone(), path.name.clone()), &path.condition.to_string());
+            }
+            peer.judge();
+            peer.since_unix_ms = since(&(key, String::new()), &peer.condition.to_string());
+        }
+    }
+
+    /// Notes the conditions of a status that [`annotate`](Self::annotate) has returned.
+    fn note_conditions(&self, status: &TunnelStatus) {
+        let mut before = lock(&self.conditions);
+        let paths =
+            status.paths().map(|(peer, path)| (path_key(peer.public_key.as_deref(), path), path.condition.to_string()));
+        let peers = status
+            .peers
+            .iter()
+            .map(|peer| ((peer.public_key.clone().unwrap_or_default(), String::new()), peer.condition.to_string()));
+        let now = paths.chain(peers).map(|(key, condition)| {
+            let since =
+                before.get(&key).filter(|(old, _)| *old == condition).map_or(status.unix_ms, |(_, since)| *since);
+            (key, (condition, since))
+        });
+        *before = now.collect();
     }
 
     /// Adds the used quotas of the paths.
@@ -120,7 +178,12 @@ impl Observer {
     }
 }
 
-fn path_key(peer: Option<&str>, path: &PathStatus) -> PathKey {
+/// Poisoned only if this code panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn path_key(peer: Option<&str>, path: &PathStatus) -> PathKey {
     (peer.unwrap_or_default().to_owned(), path.name.clone())
 }
 
@@ -137,6 +200,7 @@ pub(super) struct Monitor {
     /// Paths that are not up.
     watched: BTreeMap<PathKey, WatchedPath>,
     resolver: Resolver,
+    quality: QualityWatch,
 }
 
 /// A path that is not up.
@@ -158,8 +222,8 @@ impl Monitor {
         interface: String,
         port: u16,
     ) -> Self {
-        let (states, watched, resolver) = Default::default();
-        Self { data_plane, observer, routes, interface, port, states, watched, resolver }
+        let (states, watched, resolver, quality) = Default::default();
+        Self { data_plane, observer, routes, interface, port, states, watched, resolver, quality }
     }
 
     /// Watches until the data plane ends, and passes the status of each second on to `record`.
@@ -177,8 +241,10 @@ impl Monitor {
                     if let Some(mut status) = request_status(&*self.data_plane).await {
                         self.resolver.update(&status, &self.data_plane, &self.observer);
                         self.observer.add_lost(&mut status);
-                        record(&status);
                         self.update(&status).await;
+                        let status = self.observer.annotate(status);
+                        self.observer.note_conditions(&status);
+                        record(&status);
                     }
                 }
             }
@@ -232,6 +298,8 @@ impl Monitor {
         for event in self.states.settle(status, now) {
             self.tell(event).await;
         }
+        self.quality.update(status).into_iter().for_each(|event| self.observer.events.push(event));
+        *lock(&self.observer.qualities) = self.quality.qualities();
     }
 
     /// Finds out why configured paths carry no data; returns the causes that have changed.

@@ -139,7 +139,8 @@ impl Reloader {
         self.change_to(new_config, data_plane).await.map_err(Refusal::Other)
     }
 
-    /// Makes backups of all paths but `name`, also of those that are backups already, until [`Reloader::end_alone`].
+    /// Makes backups of all paths but `name`, also of those that are backups already, until [`Reloader::end_alone`]. They are
+    /// metered and without the real-time class, so that neither end sends packets of that class or copies on them.
     async fn make_alone(&mut self, name: &str, data_plane: &dyn DataPlaneHandle) -> Result<String, String> {
         let normal = self.alone.as_ref().map_or(&self.control.config, |(normal, _)| normal).clone();
         let mut config = normal.clone();
@@ -151,10 +152,8 @@ impl Reloader {
         }
         for path in &mut config.paths {
             path.backup = path.name != *name;
-            path.metered &= path.backup;
-            if !path.backup {
-                path.classes = machine::PathClasses::All;
-            }
+            path.metered = path.backup;
+            path.classes = if path.backup { machine::PathClasses::Bulk } else { machine::PathClasses::All };
         }
         self.alone = Some((normal, Instant::now() + ALONE_LEASE));
         self.change_to(config, data_plane).await.map(|_| format!("{name} carries data alone\n"))

@@ -6,7 +6,7 @@
 //! sets.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderName, Uri};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use zeroize::Zeroizing;
@@ -99,9 +99,15 @@ fn decide_by_token(token: &str, uri: &Uri, headers: &HeaderMap) -> Decision {
     }
     let mut parameters = uri.query().unwrap_or_default().split('&');
     let given = parameters.find_map(|parameter| parameter.strip_prefix("token=")).map(percent_decode);
-    if uri.path() == "/" && given.is_some_and(|given| is_equal(&given, token)) {
-        let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
-        return Decision::SetCookie(cookie);
+    if uri.path() == "/" && given.as_ref().is_some_and(|given| is_equal(given, token)) {
+        // Without a path it is for the folder of the page, also below a path of a proxy. It goes along when a link of another
+        // site opens the page (Lax), which only reads.
+        let is_tls = text(HeaderName::from_static("x-forwarded-proto")) == Some("https");
+        let secure = if is_tls { "; Secure" } else { "" };
+        return Decision::SetCookie(format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Lax; Max-Age=2592000{secure}"));
+    }
+    if given.is_some() || bearer.is_some() {
+        return Decision::Refuse("the token is not that of dashboard-token-file");
     }
     Decision::Refuse(
         "open /?token=TOKEN once, or send `Authorization: Bearer TOKEN`; dashboard-token-file has the token",
@@ -133,7 +139,6 @@ fn is_equal(given: &str, token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderName;
 
     const TOKEN: &str = "b64+of/128-bits-at-least==";
 
@@ -166,7 +171,7 @@ mod tests {
         assert_eq!(decide(&access, "/v1/status", Some((AUTHORIZATION, &bearer))), Decision::Allow);
         assert_eq!(decide(&access, "/v1/status", Some((COOKIE, &cookie))), Decision::Allow);
         let first_visit = decide(&access, "/?token=b64%2Bof/128-bits-at-least==", None);
-        assert!(matches!(first_visit, Decision::SetCookie(cookie) if cookie.contains("HttpOnly; SameSite=Strict")));
+        assert!(matches!(first_visit, Decision::SetCookie(cookie) if cookie.contains("HttpOnly; SameSite=Lax")));
         assert!(refused(&decide(&access, &format!("/v1/status?token={TOKEN}"), None)));
         for (name, value) in [(AUTHORIZATION, "Bearer "), (AUTHORIZATION, TOKEN), (COOKIE, COOKIE_NAME)] {
             assert!(refused(&decide(&access, "/", Some((name, value)))), "{value}");

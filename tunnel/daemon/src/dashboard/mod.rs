@@ -17,6 +17,8 @@ mod recorder;
 mod ring;
 mod sample;
 mod series;
+#[cfg(test)]
+mod situations;
 mod web;
 
 pub use access::Access;

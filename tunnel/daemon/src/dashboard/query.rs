@@ -50,6 +50,7 @@ struct SeriesHistory {
     #[serde(flatten)]
     key: SeriesKey,
     state: Vec<Option<&'static str>>,
+    worked_ratio: Vec<Option<f64>>,
     send_rate_bps: Vec<Option<u64>>,
     receive_rate_bps: Vec<Option<u64>>,
     rtt_ms: Vec<Option<f64>>,
@@ -105,41 +106,56 @@ impl Recorder {
     pub(super) fn history(&self, query: Query, now_s: u64) -> History {
         let Query { from_s, to_s, step_s } = query;
         let steps = (to_s - from_s).div_ceil(step_s);
-        let samples = |series: &Series| -> Vec<Sample> {
-            (0..steps).map(|step| step_sample(series, from_s + step * step_s, step_s, now_s)).collect()
+        let samples = |series: &Series| -> Vec<Step> {
+            (0..steps).map(|step| Step::of(series, from_s + step * step_s, step_s, now_s)).collect()
         };
         let all = self.series.iter().map(|series| (&series.key, samples(series)));
-        let recorded = all.filter(|(_, samples)| samples.iter().any(Sample::is_present));
+        let recorded = all.filter(|(_, samples)| samples.iter().any(|step| step.sample.is_present()));
         let series = recorded.map(|(key, samples)| SeriesHistory::new(key, &samples)).collect();
         History { version: 1, from_s, step_s, steps, series }
     }
 }
 
-/// The sample of a step: of seconds while they are stored, otherwise of minutes.
-fn step_sample(series: &Series, start_s: u64, step_s: u64, now_s: u64) -> Sample {
-    let finest = resolution(start_s, now_s).step_s;
-    let ring = if finest == 1 { &series.seconds } else { &series.minutes };
-    Sample::merge((start_s..start_s + step_s).step_by(finest as usize).map(|time_s| ring.get(time_s)))
+/// A step of an answer.
+struct Step {
+    sample: Sample,
+    /// Share of the recorded time in which it worked, finer than a sample has it.
+    worked_ratio: Option<f64>,
+}
+
+impl Step {
+    /// A step of seconds while they are stored, otherwise of minutes.
+    fn of(series: &Series, start_s: u64, step_s: u64, now_s: u64) -> Self {
+        let finest = resolution(start_s, now_s).step_s;
+        let ring = if finest == 1 { &series.seconds } else { &series.minutes };
+        let samples: Vec<_> =
+            (start_s..start_s + step_s).step_by(finest as usize).map(|time_s| ring.get(time_s)).collect();
+        let shares: Vec<f64> = samples.iter().filter_map(Sample::worked_ratio).collect();
+        let worked_ratio = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
+        Self { sample: Sample::merge(samples), worked_ratio }
+    }
 }
 
 impl SeriesHistory {
-    fn new(key: &SeriesKey, samples: &[Sample]) -> Self {
+    fn new(key: &SeriesKey, steps: &[Step]) -> Self {
+        let samples: Vec<Sample> = steps.iter().map(|step| step.sample).collect();
         let present = |value: fn(&Sample) -> u64| -> Vec<Option<u64>> {
             samples.iter().map(|sample| sample.is_present().then(|| value(sample))).collect()
         };
         Self {
             key: key.clone(),
             state: samples.iter().map(|sample| sample.state.name()).collect(),
+            worked_ratio: steps.iter().map(|step| step.worked_ratio.map(round)).collect(),
             send_rate_bps: present(|sample| sample.send_bps as u64),
             receive_rate_bps: present(|sample| sample.receive_bps as u64),
             rtt_ms: samples.iter().map(Sample::rtt_ms).collect(),
             queue_ms: samples.iter().map(Sample::queue_ms).collect(),
-            loss_ratio: samples.iter().map(|sample| sample.is_present().then(|| round(sample.loss_ratio()))).collect(),
+            loss_ratio: samples.iter().map(|sample| sample.loss_ratio().map(round)).collect(),
         }
     }
 }
 
-/// Rounds to the precision with which the loss is stored.
+/// Rounds to about the precision with which the loss is stored.
 fn round(ratio: f64) -> f64 {
     (ratio * 1e5).round() / 1e5
 }

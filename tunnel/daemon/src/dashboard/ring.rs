@@ -70,7 +70,7 @@ mod tests {
     const SMALL: Resolution = Resolution { step_s: 10, slots: 5 };
 
     fn sample(rate: f64) -> Sample {
-        Sample::new(State::Up, [rate, 0.0], None, None, 0.0)
+        Sample::new(State::Up, [rate, 0.0], None, None, None)
     }
 
     #[test]

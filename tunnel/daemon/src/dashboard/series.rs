@@ -59,7 +59,7 @@ impl Reading {
         };
         let sent = now.sent_packets.saturating_sub(previous.sent_packets);
         let lost = now.lost_packets.saturating_sub(previous.lost_packets);
-        let loss = if sent == 0 { 0.0 } else { lost as f64 / sent as f64 };
+        let loss = (sent > 0 && self.state != State::Down).then(|| lost as f64 / sent as f64);
         let rates = [rate(now.sent_bytes, previous.sent_bytes), rate(now.received_bytes, previous.received_bytes)];
         let rtt_ms = if sent < MIN_DATA_PACKETS { self.probe_rtt_ms.or(self.srtt_ms) } else { self.srtt_ms };
         let rtt_ms = rtt_ms.filter(|_| self.state != State::Down);
@@ -118,7 +118,7 @@ fn path_reading(peer: &PeerStatus, path: &PathStatus, uptime_s: f64) -> Reading 
     Reading {
         key: SeriesKey { peer: Some(peer_name(peer)), path: Some(path.name.clone()), class: None },
         counters: path_counters(path, uptime_s),
-        state: State::of_path(path.state, path.backup),
+        state: State::of(path.condition),
         srtt_ms: path.srtt_ms,
         probe_rtt_ms: path.probe_rtt_ms,
         min_rtt_ms: path.min_rtt_ms,
@@ -150,13 +150,13 @@ fn sum(key: SeriesKey, paths: &[&PathStatus], uptime_s: f64) -> Reading {
         },
     );
     let up = paths.iter().filter(|path| path.state == PathState::Up);
-    let states = paths.iter().map(|path| State::of_path(path.state, path.backup));
+    let states = paths.iter().map(|path| State::of(path.condition));
     let srtt = |path: &&&PathStatus| path.srtt_ms.unwrap_or(f64::INFINITY);
     let fastest = up.min_by(|a, b| srtt(a).total_cmp(&srtt(b)));
     Reading {
         key,
         counters,
-        state: states.min().unwrap_or(State::Validating),
+        state: states.min_by_key(|state| state.rank()).unwrap_or(State::Validating),
         srtt_ms: fastest.and_then(|path| path.srtt_ms),
         probe_rtt_ms: fastest.and_then(|path| path.probe_rtt_ms),
         min_rtt_ms: fastest.and_then(|path| path.min_rtt_ms),
@@ -184,7 +184,7 @@ mod tests {
         };
         let key = SeriesKey { peer: Some(peer_name(&status.peers[0])), path: Some(name), class: None };
         assert_eq!((sample(&key).send_bps, sample(&key).receive_bps), (1e6, 0.0));
-        assert!((sample(&key).loss_ratio() - 0.05).abs() < 1e-4);
+        assert!((sample(&key).loss_ratio().unwrap() - 0.05).abs() < 1e-4);
         assert_eq!(sample(&SeriesKey::default()).send_bps, 1e6, "the tunnel is the sum of its paths");
         let first = after.iter().find(|reading| reading.key == key).unwrap().since(None);
         assert_eq!(first.send_bps, 0.0, "no rate is known from one status");

@@ -48,11 +48,12 @@ struct SeriesTick<'a> {
     #[serde(flatten)]
     key: &'a SeriesKey,
     state: Option<&'static str>,
+    worked_ratio: Option<f64>,
     send_rate_bps: u64,
     receive_rate_bps: u64,
     rtt_ms: Option<f64>,
     queue_ms: Option<f64>,
-    loss_ratio: f64,
+    loss_ratio: Option<f64>,
 }
 
 impl Dashboard {
@@ -103,6 +104,7 @@ impl<'a> SeriesTick<'a> {
         Self {
             key,
             state: sample.state.name(),
+            worked_ratio: sample.worked_ratio(),
             send_rate_bps: sample.send_bps as u64,
             receive_rate_bps: sample.receive_bps as u64,
             rtt_ms: sample.rtt_ms(),
@@ -143,7 +145,7 @@ async fn guard(
     let mut response = match decision {
         Decision::Allow => next.run(request).await,
         Decision::SetCookie(cookie) => {
-            (StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, "/".into())]).into_response()
+            (StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, "./".into())]).into_response()
         }
         Decision::Refuse(reason) if matches!(access, Access::Token(_)) => {
             let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];

@@ -167,6 +167,8 @@ pub struct PeerReport {
     pub status: Option<EndpointStatus>,
     /// The addresses of its paths.
     pub addresses: Vec<AddressReport>,
+    /// The names of the paths that it has opened, by path id.
+    pub names: Vec<(u8, String)>,
     /// Whether it carries the packets of its networks, if it is one of several servers; otherwise `None`.
     pub active: Option<bool>,
     /// Packets to this peer dropped because there was no session.

@@ -2,7 +2,7 @@
 //!
 //! A connection begins with a line: `ropewalk-test 1 ID WHAT SECONDS`. `hold` is answered by `ok` and keeps the test open
 //! until the connection ends. With the same ID, `down` is answered by as many bytes as pass in that time, and `up` by a
-//! [`Progress`] every 100 ms while bytes are taken. During the test, datagrams that begin with the ID are sent back.
+//! [`Progress`] every 100 ms while bytes are taken, and `about` by a line with the host's name and the daemon's version. During the test, datagrams that begin with the ID are sent back.
 //! Any other line is answered by a line with the reason, such as `busy`. Each peer has at most one test at a time.
 
 mod responder;
@@ -23,6 +23,8 @@ pub enum What {
     Down,
     /// Bytes from the client.
     Up,
+    /// The version and the name of the other host.
+    About,
 }
 
 /// The first line of a connection.
@@ -53,6 +55,7 @@ impl Hello {
             What::Hold => "hold",
             What::Down => "down",
             What::Up => "up",
+            What::About => "about",
         };
         format!("ropewalk-test 1 {:016x} {what} {}\n", self.id, self.seconds)
     }
@@ -66,6 +69,7 @@ impl Hello {
             "hold" => What::Hold,
             "down" => What::Down,
             "up" => What::Up,
+            "about" => What::About,
             _ => return None,
         };
         Some(Self { id: u64::from_str_radix(id, 16).ok()?, what, seconds: seconds.parse().ok()? })
@@ -96,7 +100,7 @@ mod tests {
 
     #[test]
     fn hello_and_progress_are_read_as_they_were_written_and_no_other_line_is_a_hello() {
-        for what in [What::Hold, What::Down, What::Up] {
+        for what in [What::Hold, What::Down, What::Up, What::About] {
             let hello = Hello { id: u64::MAX - 1, what, seconds: 7 };
             assert_eq!(Hello::decode(hello.encode().trim_end()), Some(hello));
         }

@@ -36,6 +36,8 @@ pub struct Responder {
     networks: RwLock<Networks>,
     tests: Mutex<BTreeMap<Peer, Test>>,
     connections: tokio::sync::Semaphore,
+    /// What the other end is told of this one, a line.
+    about: String,
 }
 
 /// The networks of this end and of the peers.
@@ -95,7 +97,15 @@ impl Responder {
     #[must_use]
     pub fn new<'a>(own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) -> Self {
         let connections = tokio::sync::Semaphore::new(MAX_CONNECTIONS);
-        Self { networks: RwLock::new(Networks::new(own, peers)), tests: Mutex::default(), connections }
+        let about = String::new();
+        Self { networks: RwLock::new(Networks::new(own, peers)), tests: Mutex::default(), connections, about }
+    }
+
+    /// The same, which tells peers that test this version and the host's name.
+    #[must_use]
+    pub fn with_version(self, version: &str) -> Self {
+        let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { about: format!("about {host} {version}\n"), ..self }
     }
 
     /// Changes the networks, after a reload. Running tests continue.
@@ -174,6 +184,7 @@ impl Responder {
             What::Hold => hold(stream).await,
             What::Down => send(stream, end).await,
             What::Up => receive(stream, Duration::from_secs(hello.seconds)).await,
+            What::About => stream.write_all(self.about.as_bytes()).await,
         };
         drop(place);
         result

@@ -209,7 +209,8 @@ fn peer_path(path: &ConfiguredPath, id: u8, socket: usize, remote: SocketAddr) -
     // A path over its quota is a backup, and rarely probed.
     let metered = path.metered || path.over_quota;
     let mtu = device_mtu(path.interface.as_deref());
-    let config = PathConfig { backup, metered, secondary, classes, max_rate, ..path_config(mtu, remote) };
+    let name = wire::frame::PathName::nearest_to(&path.name);
+    let config = PathConfig { backup, metered, secondary, classes, max_rate, name, ..path_config(mtu, remote) };
     PeerPathConfig { id, name: path.name.clone(), socket, remote, weight: path.weight, path: config }
 }
 

@@ -16,8 +16,8 @@ pub(super) struct PathCounters {
 pub(super) struct PathRates {
     pub(super) send: Rate,
     pub(super) receive: Rate,
-    /// Lost share of the packets sent, 0 to 1.
-    pub(super) loss_ratio: f64,
+    /// Lost share of the packets sent, 0 to 1; `None` if none was sent.
+    pub(super) loss_ratio: Option<f64>,
 }
 
 /// Measures the rates of a path between reports that are at least [`MIN_INTERVAL`] apart; the first report gives rates
@@ -43,7 +43,7 @@ impl RateMeter {
             self.rates = PathRates {
                 send: rate(counters.sent_bytes, last.sent_bytes),
                 receive: rate(counters.received_bytes, last.received_bytes),
-                loss_ratio: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
+                loss_ratio: (sent > 0).then(|| (lost as f64 / sent as f64).min(1.0)),
             };
             self.last_update = now;
         }
@@ -67,7 +67,7 @@ mod tests {
         let millis = |ms: u64| Instant(ms * 1_000_000);
         assert_eq!(meter.update(millis(1000), counters(1_000_000, 0)).send, Rate(8_000_000), "since the start");
         let rates = meter.update(millis(2000), counters(1_500_000, 50));
-        assert_eq!(rates, PathRates { send: Rate(4_000_000), receive: Rate(8_000_000), loss_ratio: 0.1 });
+        assert_eq!(rates, PathRates { send: Rate(4_000_000), receive: Rate(8_000_000), loss_ratio: Some(0.1) });
         assert_eq!(meter.update(millis(2100), counters(9_000_000, 50)), rates);
     }
 }

@@ -88,7 +88,7 @@ impl StatusBuilder {
             peer.paths.extend_from_slice(unresolved);
             let sum: u64 = peer.paths.iter().map(|path| path.send_rate_bps).sum();
             for path in peer.paths.iter_mut().filter(|_| sum > 0) {
-                path.send_share = path.send_rate_bps as f64 / sum as f64;
+                path.send_share = Some(path.send_rate_bps as f64 / sum as f64);
             }
         }
         status
@@ -184,7 +184,7 @@ fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, no
     peer.reorder_buffer = ReorderBuffer {
         backlog_packets: report.buffered_packets,
         max_backlog_packets: counters.max_buffered,
-        timeout_ms: 0.0,
+        timeout_ms: None,
         reordered_packets: counters.buffered,
         timeouts: counters.timeouts,
         late_packets: counters.late,
@@ -217,15 +217,16 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     let Some(status) = &report.status else { return };
     // The peer may have removed a configured path.
     peer.paths.iter_mut().for_each(|path| path.state = PathState::Down);
-    for report in &status.paths {
-        let id = report.path.index();
+    for path_report in &status.paths {
+        let id = path_report.path.index();
         peer.paths.resize_with(peer.paths.len().max(id + 1), PathStatus::default);
         state.meters.resize(state.meters.len().max(id + 1), RateMeter::default());
         let path = &mut peer.paths[id];
         if path.name.is_empty() {
-            (path.name, path.opened_by_peer) = (format!("path-{id}"), true);
+            let name = report.names.iter().find(|(path, _)| usize::from(*path) == id).map(|(_, name)| name.clone());
+            (path.name, path.opened_by_peer) = (name.unwrap_or_else(|| format!("path-{id}")), true);
         }
-        ropewalk_path(path, report, &mut state.meters[id], now);
+        ropewalk_path(path, path_report, &mut state.meters[id], now);
     }
     for address in &report.addresses {
         if let Some(path) = peer.paths.get_mut(usize::from(address.path)) {
@@ -234,9 +235,8 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
                 path.source = address.local.map(|local| local.to_string());
             }
             // The endpoint counts UDP payload.
-            if path.pmtu_bytes > 0 {
-                path.pmtu_bytes += if address.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
-            }
+            let header_bytes = if address.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+            path.pmtu_bytes = path.pmtu_bytes.map(|payload| payload + header_bytes);
         }
     }
     peer.controller_failure.clone_from(&status.controller_failure);
@@ -263,7 +263,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     peer.reorder_buffer = ReorderBuffer {
         backlog_packets: status.reorder_fragments,
         max_backlog_packets: state.max_backlog_packets,
-        timeout_ms: status.reorder_timeout.as_millis_f64(),
+        timeout_ms: millis(status.reorder_timeout.measured()),
         reordered_packets: counters.reorder_buffered_fragments,
         timeouts: counters.missing_fragments,
         late_packets: counters.late_fragments,
@@ -292,7 +292,6 @@ fn relay_status(report: &RelayReport) -> RelayStatus {
 }
 
 fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mut RateMeter, now: Instant) {
-    let nonzero_ms = |span: Span| (span > Span::ZERO).then(|| span.as_millis_f64());
     let rates = meter.update(
         now,
         PathCounters {
@@ -308,14 +307,12 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
         Some(_) => PathState::Down,
     };
     (path.backup, path.secondary) = (report.backup, report.secondary);
-    path.srtt_ms = nonzero_ms(report.srtt);
-    path.min_rtt_ms = nonzero_ms(report.min_rtt).filter(|_| path.srtt_ms.is_some());
-    path.rttvar_ms = path.srtt_ms.map(|_| report.rttvar.as_millis_f64());
-    path.probe_rtt_ms = report.probe_rtt.map(Span::as_millis_f64);
+    (path.srtt_ms, path.min_rtt_ms) = (millis(report.srtt), millis(report.min_rtt));
+    (path.rttvar_ms, path.probe_rtt_ms) = (millis(report.rttvar), millis(report.probe_rtt));
     path.loss_ratio = rates.loss_ratio;
-    path.delivery_rate_bps = report.delivery_rate.0;
+    path.delivery_rate_bps = report.delivery_rate.map(|rate| rate.0);
     (path.send_rate_bps, path.receive_rate_bps) = (rates.send.0, rates.receive.0);
-    path.pmtu_bytes = report.max_datagram_size;
+    path.pmtu_bytes = Some(report.max_datagram_size);
     path.cwnd_bytes = Some(u64::from(report.cwnd) * u64::from(report.max_datagram_size));
     path.in_flight_bytes = u64::from(report.in_flight) * u64::from(report.max_datagram_size);
     path.sent = Traffic { packets: report.sent_packets, bytes: report.sent_bytes };
@@ -324,6 +321,14 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
     path.ce_packets = report.ce_packets;
     path.failures = report.failures;
     (path.moves, path.refused_addresses) = (report.moves, report.refused_addresses);
+    if path.state != PathState::Up {
+        path.forget_measurements();
+    }
+}
+
+/// A measurement, ms.
+fn millis(span: Option<Span>) -> Option<f64> {
+    span.map(Span::as_millis_f64)
 }
 
 /// Dropped packets by reason. `docs/tunnel/troubleshooting.md` explains each.
@@ -366,3 +371,6 @@ fn dropped_datagrams(report: &Report) -> Vec<DropCount> {
         .map(|(drop_reason, packets)| DropCount { reason: reason_name(drop_reason), packets })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

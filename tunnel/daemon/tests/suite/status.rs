@@ -193,7 +193,10 @@ fn the_socket_serves_the_status_and_the_metrics() {
     let process = status.process;
     assert!(!process.seccomp || process.no_new_privileges, "{process:?}");
     let (unix_ms, events, notices, program_version) = (status.unix_ms, Vec::new(), Vec::new(), Some(String::new()));
-    let expected = TunnelStatus { process, unix_ms, events, notices, program_version, ..TunnelStatus::example() };
+    let mut expected = TunnelStatus { process, unix_ms, events, notices, program_version, ..TunnelStatus::example() };
+    // The server has seen the conditions for no second.
+    expected.peers[0].since_unix_ms = None;
+    expected.peers[0].paths.iter_mut().for_each(|path| path.since_unix_ms = None);
     assert_eq!(status, expected);
     assert_eq!(client.request("GET", "/v1/events?since=3", "").unwrap(), "[]");
     assert!(client.request("GET", "/metrics", "").unwrap().contains("\nprocess_open_fds "));
@@ -201,4 +204,21 @@ fn the_socket_serves_the_status_and_the_metrics() {
     assert_eq!(Client::interfaces(&folder), ["rw0"]);
     assert!(Client::new(&folder, "rw1").status().unwrap_err().to_string().contains("no tunnel rw1 is up"));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_published_schemas_are_those_of_the_program_and_documents_keep_to_them() {
+    use ropewalk_daemon::status::schema;
+    let published = [
+        include_str!("../../../../docs/reference/status.schema.json"),
+        include_str!("../../../../docs/reference/events.schema.json"),
+    ];
+    for (of_events, published) in [false, true].into_iter().zip(published) {
+        let text = serde_json::to_string_pretty(&schema(of_events)).unwrap();
+        assert_eq!(text, published.trim_end(), "\n{text}");
+    }
+    let status = serde_json::to_value(TunnelStatus::example()).unwrap();
+    let [of_status, of_events] = [false, true].map(|of_events| serde_json::to_value(schema(of_events)).unwrap());
+    assert_eq!(testing::violations(&of_status, &status), Vec::<String>::new());
+    assert_eq!(testing::violations(&of_events, &status["events"]), Vec::<String>::new());
 }

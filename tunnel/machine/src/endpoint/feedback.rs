@@ -59,6 +59,8 @@ impl<P: Payload> Endpoint<P> {
                 self.control_frames.push(Frame::Ping { token });
                 let states = path.announced_states().iter();
                 self.control_frames.extend(states.map(|state| Frame::Path { path: index as u8, state: *state }));
+                // The last one: an earlier version ignores it and all that follows.
+                self.control_frames.extend(path.name().map(|name| Frame::PathName { path: index as u8, name }));
                 let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
                 let transmit = self.send_frames(now, id, pad_to);
                 if transmit.is_some() {

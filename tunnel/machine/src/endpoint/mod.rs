@@ -37,7 +37,7 @@ use schedule::{Choices, Scheduler};
 use sender::path::ControllerHandle;
 use std::collections::VecDeque;
 use units::{Instant, PathId, RngStream, Span};
-use wire::frame::{Ack, Frame, PathState};
+use wire::frame::{Ack, Frame, PathName, PathState};
 
 /// The tunnel counts as in use until this long after the latest data.
 const TUNNEL_IN_USE_TIME: Span = Span::from_secs(10);
@@ -326,6 +326,21 @@ impl<P: Payload> Endpoint<P> {
             self.forget_path(now, id);
             self.events.push_back(EndpointEvent::PathRemoved(id));
         }
+    }
+
+    fn on_path_name(&mut self, id: PathId, name: PathName) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let event = EndpointEvent::PathNamed(id);
+        // One event tells of all names that came since.
+        if path.peer_name.replace(name) != Some(name) && !self.events.contains(&event) {
+            self.events.push_back(event);
+        }
+    }
+
+    /// What the peer calls a path, if it has said so.
+    #[must_use]
+    pub fn peer_name(&self, id: PathId) -> Option<PathName> {
+        self.path(id)?.peer_name
     }
 
     fn fail_path(&mut self, now: Instant, id: PathId) {

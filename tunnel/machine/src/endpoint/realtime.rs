@@ -113,6 +113,7 @@ impl<P: Payload> Endpoint<P> {
                 PathCost {
                     path: id,
                     is_healthy: !path.is_unresponsive(),
+                    role: path.role(),
                     cost: cost.as_micros() as i64 + path.role() as i64 * ROLE_COST,
                     margin: MOVE_MARGIN,
                 }

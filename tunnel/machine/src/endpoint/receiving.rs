@@ -102,6 +102,7 @@ impl<P: Payload> Endpoint<P> {
             }
             Frame::Path { path, state } => self.on_path_state(now, PathId(u16::from(*path)), *state),
             Frame::Close => self.events.push_back(EndpointEvent::Closed),
+            Frame::PathName { path, name } => self.on_path_name(PathId(u16::from(*path)), *name),
         }
     }
 }

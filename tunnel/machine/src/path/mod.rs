@@ -34,7 +34,7 @@ use sent_packets::SentPackets;
 use steadiness::RecentLosses;
 use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
-use wire::frame::{Frame, PathState};
+use wire::frame::{Frame, PathName, PathState};
 
 /// Initial congestion window, packets (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
@@ -84,6 +84,8 @@ pub(super) struct TunnelPath {
     pub(super) frames: Vec<Frame>,
     /// The peer's use of the path.
     pub(super) peer_state: PathState,
+    /// The peer's name of the path.
+    pub(super) peer_name: Option<PathName>,
     /// Probe timeouts in a row (RFC 9002: `pto_count`).
     pto_count: u32,
     /// When the PTO timer was started.
@@ -131,6 +133,7 @@ impl TunnelPath {
             last_feedback: Instant::ZERO,
             frames: Vec::new(),
             peer_state: PathState::Regular,
+            peer_name: None,
             pto_count: 0,
             pto_start: Instant::ZERO,
             delivery_rate: Rate(0),
@@ -196,7 +199,7 @@ impl TunnelPath {
         if srtt > Span::ZERO { srtt } else { self.validation.latest_rtt.unwrap_or(Span::ZERO) }
     }
 
-    /// Minimum RTT; zero before the first.
+    /// Minimum RTT; [`Span::MAX`] before the first.
     pub(super) fn min_rtt(&self) -> Span {
         self.sender.min_rtt()
     }

@@ -2,7 +2,7 @@
 
 use super::TunnelPath;
 use crate::config::PathClasses;
-use wire::frame::PathState;
+use wire::frame::{PathName, PathState};
 
 /// When a path carries packets, the most often used first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,11 @@ impl TunnelPath {
             (false, false, true) => &[PathState::Regular, PathState::Secondary],
             (false, false, false) => &[PathState::Regular],
         }
+    }
+
+    /// What the peer is told that this end calls the path.
+    pub(crate) fn name(&self) -> Option<PathName> {
+        self.config.name
     }
 
     /// Whether the path works and carries packets of the real-time class, or the others.

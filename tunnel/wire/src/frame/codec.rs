@@ -1,6 +1,6 @@
 //! Encoding and decoding of frames. Nothing is allocated, except when the caller's vector has to grow.
 
-use super::{Ack, AckRanges, Bundle, DataHeader, Frame, PathState};
+use super::{Ack, AckRanges, Bundle, DataHeader, Frame, PathName, PathState};
 use crate::reader::Reader;
 use crate::{Malformed, varint};
 
@@ -21,6 +21,7 @@ const PONG: u8 = 3;
 const REORDER_TIMEOUT: u8 = 4;
 const PATH: u8 = 5;
 const CLOSE: u8 = 6;
+const PATH_NAME: u8 = 7;
 
 /// The body of an opened datagram.
 #[derive(Clone, Debug)]
@@ -99,6 +100,11 @@ impl Frame {
             }
             Self::Path { path, state } => buffer.extend_from_slice(&[PATH, *path, state.code()]),
             Self::Close => buffer.push(CLOSE),
+            Self::PathName { path, name } => {
+                let bytes = name.as_bytes();
+                buffer.extend_from_slice(&[PATH_NAME, *path, bytes.len() as u8]);
+                buffer.extend_from_slice(bytes);
+            }
         }
     }
 
@@ -112,6 +118,7 @@ impl Frame {
             Self::ReorderTimeout { .. } => 5,
             Self::Path { .. } => 3,
             Self::Close => 1,
+            Self::PathName { name, .. } => 3 + name.as_bytes().len(),
         }
     }
 }
@@ -207,6 +214,7 @@ impl Frames<'_> {
             REORDER_TIMEOUT => Frame::ReorderTimeout { micros: bytes.u32()? },
             PATH => Frame::Path { path: bytes.u8()?, state: PathState::from_code(bytes.u8()?)? },
             CLOSE => Frame::Close,
+            PATH_NAME => Frame::PathName { path: bytes.u8()?, name: PathName::read(bytes)? },
             _ => return Err(Malformed::Type),
         }))
     }

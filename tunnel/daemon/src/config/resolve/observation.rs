@@ -62,8 +62,15 @@ fn check_token(what: &str, text: &Spanned<String>, is_open: bool, table: &Interf
 }
 
 /// The events that cause notifications if `events` is not given.
-const DEFAULT_EVENTS: [EventKind; 5] =
-    [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost, EventKind::UplinkRemoved, EventKind::Quota];
+const DEFAULT_EVENTS: [EventKind; 7] = [
+    EventKind::PathDown,
+    EventKind::PathUp,
+    EventKind::PathDegraded,
+    EventKind::PathFlapping,
+    EventKind::PeerLost,
+    EventKind::UplinkRemoved,
+    EventKind::Quota,
+];
 
 fn notify(table: &Spanned<NotifyTable>, context: &mut Context<'_>) -> NotifyConfig {
     let NotifyTable { hook, webhook, events } = table.get();
@@ -104,6 +111,9 @@ fn event(name: &str, span: Range<usize>) -> Result<EventKind, Diagnostic> {
         "path-down",
         "path-up",
         "path-cause",
+        "path-degraded",
+        "path-flapping",
+        "path-recovered",
         "quota",
         "peer-lost",
         "peer-up",

@@ -70,7 +70,7 @@ pub(super) const PEERS: &[Metric<PeerStatus>] = &[
         Some(peer.reorder_buffer.backlog_packets as f64)
     }),
     ("reorder_timeout_seconds", "Longest wait in the reorder buffer", Gauge, |peer| {
-        Some(peer.reorder_buffer.timeout_ms / 1e3)
+        peer.reorder_buffer.timeout_ms.map(seconds)
     }),
     ("retransmitted_fragments", "Lost fragments that were sent again", Counter, |peer| {
         Some(peer.retransmitted_fragments as f64)
@@ -142,19 +142,18 @@ pub(super) const PATHS: &[Metric<PathStatus>] = &[
     ("path_queue_seconds", "Queueing delay: smoothed less minimum round-trip time", Gauge, |path| {
         while_up(path, queue_seconds(path))
     }),
-    ("path_loss_ratio", "Lost share of recently sent packets", Gauge, |path| while_up(path, Some(path.loss_ratio))),
-    ("path_send_share_ratio", "Share of the send rate to the peer", Gauge, |path| {
-        while_up(path, Some(path.send_share))
-    }),
+    ("path_loss_ratio", "Lost share of recently sent packets", Gauge, |path| while_up(path, path.loss_ratio)),
+    ("path_send_share_ratio", "Share of the send rate to the peer", Gauge, |path| while_up(path, path.send_share)),
     ("path_delivery_bytes_per_second", "Latest sample of the delivery rate", Gauge, |path| {
-        while_up(path, (path.delivery_rate_bps > 0).then_some(path.delivery_rate_bps as f64 / 8.0))
+        path.delivery_rate_bps.map(|bps| bps as f64 / 8.0)
     }),
-    ("path_capacity_bytes_per_second", "Rate that the congestion window allows", Gauge, |path| {
-        while_up(path, capacity(path))
-    }),
-    ("path_pmtu_bytes", "Largest datagram known to pass", Gauge, |path| {
-        (path.pmtu_bytes > 0).then_some(path.pmtu_bytes.into())
-    }),
+    (
+        "path_capacity_bytes_per_second",
+        "Rate that the path can carry, as estimated when packets last waited",
+        Gauge,
+        |path| while_up(path, path.capacity_bps.map(|bps| bps as f64 / 8.0)),
+    ),
+    ("path_pmtu_bytes", "Largest datagram known to pass", Gauge, |path| path.pmtu_bytes.map(f64::from)),
     ("path_cwnd_bytes", "Congestion window", Gauge, |path| while_up(path, path.cwnd_bytes.map(|cwnd| cwnd as f64))),
     ("path_in_flight_bytes", "Bytes sent and neither acknowledged nor lost", Gauge, |path| {
         Some(path.in_flight_bytes as f64)
@@ -213,12 +212,6 @@ fn while_up(path: &PathStatus, value: Option<f64>) -> Option<f64> {
 
 fn queue_seconds(path: &PathStatus) -> Option<f64> {
     Some(seconds((path.srtt_ms? - path.min_rtt_ms?).max(0.0)))
-}
-
-/// Bytes per second of a congestion window per smoothed round-trip time.
-fn capacity(path: &PathStatus) -> Option<f64> {
-    let srtt = path.srtt_ms.map(seconds).filter(|srtt| *srtt > 0.0)?;
-    Some(path.cwnd_bytes? as f64 / srtt)
 }
 
 fn of_quota(path: &PathStatus, read: fn(&QuotaStatus) -> f64) -> Option<f64> {

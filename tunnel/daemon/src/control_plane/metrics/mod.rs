@@ -112,15 +112,16 @@ fn write_infos(writer: &mut Writer, peers: &[(&PeerStatus, Labels)]) {
     writer.family("peer_info", help, Kind::Gauge, infos.iter().map(|labels| (labels, Some(1.0))));
 }
 
-/// The state of each path, and the cause why it carries no data: 1 at the one that holds.
+/// The condition of each path, and the cause why it carries no data or works badly: 1 at the one that holds.
 fn write_marks(writer: &mut Writer, paths: &[(&PathStatus, Labels)]) {
-    let states: Vec<_> = paths.iter().map(|(path, labels)| with(labels, "state", path.state.as_str())).collect();
+    let states: Vec<_> =
+        paths.iter().map(|(path, labels)| with(labels, "state", &path.condition.to_string())).collect();
     writer.family("path_state", "1 at the state of the path", Kind::Gauge, states.iter().map(|l| (l, Some(1.0))));
     let causes: Vec<_> = paths
         .iter()
         .filter_map(|(path, labels)| Some(with(labels, "cause", &path.cause.as_ref()?.kind.to_string())))
         .collect();
-    let help = "1 at the cause why the path carries no data";
+    let help = "1 at the cause why the path carries no data, or works badly";
     writer.family("path_cause", help, Kind::Gauge, causes.iter().map(|labels| (labels, Some(1.0))));
 }
 

@@ -160,6 +160,7 @@ impl EnginePeer {
             session: node.sessions().status(id),
             status: node.endpoint(id).map(Endpoint::status),
             addresses: node.routes(id).map(address).collect(),
+            names: self.teller.names().map(|(path, name)| (path, name.clone())).collect(),
             active: None,
             no_session: self.no_session,
             unallowed_source: self.unallowed_sources.count,

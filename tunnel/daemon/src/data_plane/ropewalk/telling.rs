@@ -50,9 +50,9 @@ impl EnginePeer {
     pub(super) fn tell(&mut self, io: &Io, now: Instant, (node, id): (&Node, PeerId), event: NodeEvent) {
         let Self { config, teller, .. } = self;
         let is_established = matches!(event, NodeEvent::Established { .. });
-        let change = teller.change((node, id), config, event, |index| io.sockets.get(index)?.config());
+        let changes = teller.changes((node, id), config, event, |index| io.sockets.get(index)?.config());
         let shared = (is_established && teller.is_key_shared(node, id)).then_some(PeerChange::KeyShared);
-        for change in change.into_iter().chain(shared) {
+        for change in changes.into_iter().chain(shared) {
             teller.tell(&io.events, now, config, change);
         }
     }
@@ -65,11 +65,71 @@ pub(super) struct Teller {
     latest_takeover: Option<Instant>,
     /// The last reported address of each path.
     remotes: BTreeMap<PathId, SocketAddr>,
+    /// The names of the paths that the peer has opened.
+    names: BTreeMap<PathId, String>,
 }
 
 impl Teller {
-    /// The change that an event of the node means, if it is reported. `socket` returns the configuration of a socket.
-    pub(super) fn change<'a>(
+    /// The names of the paths that the peer has opened, by path id.
+    pub(super) fn names(&self) -> impl Iterator<Item = (u8, &String)> {
+        self.names.iter().map(|(path, name)| (path.0 as u8, name))
+    }
+
+    /// The name of a path that the peer has opened: what the peer calls it, or `path-N` if it does not say or another
+    /// path of the peer has that name.
+    fn opened_name(&self, node: &Node, id: PeerId, config: &PeerConfig, path: PathId) -> String {
+        let is_free = |name: &str| {
+            !name.starts_with("path-")
+                && config.paths.iter().all(|configured| configured.name != name)
+                && self.names.iter().all(|(other, taken)| *other == path || taken != name)
+        };
+        let said = node.endpoint(id).and_then(|endpoint| endpoint.peer_name(path));
+        said.filter(|name| is_free(name.as_str())).map_or_else(|| default_name(path), |name| name.as_str().to_owned())
+    }
+
+    /// The changes that an event of the node means. `socket` returns the configuration of a socket.
+    pub(super) fn changes<'a>(
+        &mut self,
+        (node, id): (&Node, PeerId),
+        config: &PeerConfig,
+        event: NodeEvent,
+        socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+    ) -> Vec<PeerChange> {
+        let path = match event {
+            NodeEvent::PathOpened(path) | NodeEvent::Tunnel(EndpointEvent::PathNamed(path)) => Some(path),
+            _ => None,
+        };
+        let mut changes = Vec::new();
+        if let Some(path) = path.filter(|path| !is_configured(config, *path)) {
+            let name = self.opened_name(node, id, config, path);
+            let is_other = self.names.get(&path).is_some_and(|old| *old != name);
+            let address = node.route(id, path).map(|route| route.remote);
+            let mut tell = |names: &_, change| {
+                changes.push(PeerChange::Path(path_name(config, names, path, address, &socket), change));
+            };
+            // A path with another name is another path to those who see it.
+            if is_other {
+                tell(&self.names, PathChange::Removed);
+            }
+            self.names.insert(path, name);
+            if is_other {
+                tell(&self.names, PathChange::Added);
+                let status = node.endpoint(id).map(Endpoint::status);
+                let is_up = status.is_some_and(|it| it.paths.iter().any(|it| it.path == path && it.up));
+                if is_up {
+                    tell(&self.names, PathChange::Up(None));
+                }
+            }
+        }
+        changes.extend(self.change((node, id), config, event, socket));
+        if let NodeEvent::PathForgotten(path) | NodeEvent::Tunnel(EndpointEvent::PathRemoved(path)) = event {
+            self.names.remove(&path);
+        }
+        changes
+    }
+
+    /// The change that an event of the node means, if it is reported.
+    fn change<'a>(
         &mut self,
         (node, id): (&Node, PeerId),
         config: &PeerConfig,
@@ -78,7 +138,7 @@ impl Teller {
     ) -> Option<PeerChange> {
         let path_change = |path: PathId, change: PathChange| {
             let address = node.route(id, path).map(|route| route.remote);
-            Some(PeerChange::Path(path_name(config, path, address, &socket), change))
+            Some(PeerChange::Path(path_name(config, &self.names, path, address, &socket), change))
         };
         let change = match event {
             NodeEvent::Established { numbers_reset } => {
@@ -109,7 +169,7 @@ impl Teller {
                     let reason = node.endpoint(id).and_then(|endpoint| endpoint.status().controller_failure);
                     Some(PeerChange::ControllerFailed(reason.unwrap_or_default()))
                 }
-                EndpointEvent::MaxDatagramSize(..) => None,
+                EndpointEvent::MaxDatagramSize(..) | EndpointEvent::PathNamed(_) => None,
             },
         };
         self.remotes = node.routes(id).map(|(path, route)| (path, route.remote.remote)).collect();
@@ -145,9 +205,15 @@ fn is_configured(config: &PeerConfig, path: PathId) -> bool {
     config.paths.iter().any(|configured| u16::from(configured.id) == path.0)
 }
 
+/// The name of a path that the peer has opened without a name.
+fn default_name(path: PathId) -> String {
+    format!("path-{}", path.0)
+}
+
 /// The name of a path, and the device and address that it is bound to.
 fn path_name<'a>(
     config: &PeerConfig,
+    names: &BTreeMap<PathId, String>,
     path: PathId,
     address: Option<PathAddress>,
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
@@ -155,7 +221,8 @@ fn path_name<'a>(
     let remote = address.map(|address| address.remote);
     let Some(configured) = config.paths.iter().find(|configured| u16::from(configured.id) == path.0) else {
         let source = address.and_then(|address| address.source);
-        return PathName { name: format!("path-{}", path.0), opened_by_peer: true, remote, source, interface: None };
+        let name = names.get(&path).cloned().unwrap_or_else(|| default_name(path));
+        return PathName { name, opened_by_peer: true, remote, source, interface: None };
     };
     let socket = socket(configured.socket);
     PathName {
@@ -174,7 +241,7 @@ pub(super) fn tell_configured<'a>(
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) {
     for path in &config.paths {
-        let name = path_name(config, PathId(u16::from(path.id)), None, &socket);
+        let name = path_name(config, &BTreeMap::new(), PathId(u16::from(path.id)), None, &socket);
         send(events, config, PeerChange::Path(name, PathChange::Configured));
     }
 }
@@ -187,18 +254,18 @@ pub(super) fn tell_reload<'a>(
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) {
     for path in &old.paths {
-        let name = path_name(old, PathId(u16::from(path.id)), None, |_| None);
+        let name = path_name(old, &BTreeMap::new(), PathId(u16::from(path.id)), None, |_| None);
         match new.paths.iter().find(|other| other.name == path.name) {
             None => send(events, new, PeerChange::Path(name, PathChange::Removed)),
             Some(other) if other.id != path.id => {
-                let name = path_name(new, PathId(u16::from(other.id)), None, &socket);
+                let name = path_name(new, &BTreeMap::new(), PathId(u16::from(other.id)), None, &socket);
                 send(events, new, PeerChange::Path(name, PathChange::Replaced));
             }
             Some(_) => {}
         }
     }
     for path in new.paths.iter().filter(|path| old.paths.iter().all(|other| other.name != path.name)) {
-        let name = path_name(new, PathId(u16::from(path.id)), None, &socket);
+        let name = path_name(new, &BTreeMap::new(), PathId(u16::from(path.id)), None, &socket);
         send(events, new, PeerChange::Path(name, PathChange::Added));
     }
 }

@@ -48,11 +48,15 @@ fn control_frames_are_encoded_as_documented() {
         Frame::Path { path: 3, state: PathState::Secondary },
         Frame::Path { path: 3, state: PathState::Metered },
         Frame::Close,
+        Frame::PathName { path: 3, name: PathName::nearest_to("eth1").unwrap() },
     ];
     let bytes = encode(&frames);
     let expected = [
         &[1, 2, 0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4, 0x25, 0x7b, 0xbd, 2, 5, 1, 0x40, 100][..],
-        &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 5, 3, 3, 5, 3, 4, 6],
+        &[
+            2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 5, 3, 3, 5, 3, 4, 6, 7, 3, 4, 101, 116, 104,
+            49,
+        ],
     ];
     assert_eq!(bytes, expected.concat());
     assert_eq!(decode(&bytes).unwrap(), frames);
@@ -71,7 +75,11 @@ fn malformed_frames_are_rejected() {
     let encoded = encode(&[Frame::Close, Frame::Ping { token: 1 }]);
     assert_eq!(decode(&encoded[..9]), Err(Malformed::Truncated));
     for (bytes, reason) in [
-        (&[7][..], Malformed::Type),
+        (&[8][..], Malformed::Type),
+        (&[7, 0, 0], Malformed::Value),
+        (&[7, 0, 33], Malformed::Value),
+        (&[7, 0, 2, b'a'], Malformed::Truncated),
+        (&[7, 0, 2, b'a', b'<'], Malformed::Value),
         (&[0x3f], Malformed::Type),
         (&[5, 0, 5], Malformed::Value),
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], Malformed::Value), // no range

@@ -133,7 +133,7 @@ impl World {
             }
         }
         while let Some((_, event)) = node.poll_event(now) {
-            told.extend(teller.change((node, *peer), config, event, |_| None).map(|change| (now, change)));
+            told.extend(teller.changes((node, *peer), config, event, |_| None).into_iter().map(|change| (now, change)));
         }
     }
 
@@ -200,4 +200,37 @@ fn a_policy_that_fails_is_told_once_with_its_reason() {
     world.has_failed.store(true, Ordering::Relaxed);
     world.run_for(Span::from_secs(30));
     assert_eq!(world.changes(0), [PeerChange::ControllerFailed("its answer is no number".into())]);
+}
+
+impl World {
+    /// Lets host 0 use a path by this name.
+    fn set_path(&mut self, id: u8, name: &str) {
+        let Host { node, peer, .. } = &mut self.hosts[0];
+        let route = Route { socket: 0, remote: PathAddress::to_remote(address(1)) };
+        let config = PathConfig { name: wire::frame::PathName::nearest_to(name), ..PATH };
+        node.set_path(self.now, *peer, id, route, config);
+    }
+
+    /// The names that host 1 has for the paths of host 0.
+    fn names(&self) -> Vec<(u8, String)> {
+        self.hosts[1].teller.names().map(|(path, name)| (path, name.clone())).collect()
+    }
+}
+
+#[test]
+fn a_path_has_its_openers_name_at_the_other_end_and_no_two_paths_have_one() {
+    let mut world = World::new();
+    let named = |names: [&str; 4]| (0..).zip(names.map(str::to_owned)).collect::<Vec<(u8, String)>>();
+    for (id, name) in [(0, "dsl"), (1, "dsl"), (2, "path-0"), (3, "l\u{1b}[2J te")] {
+        world.set_path(id, name);
+        world.run_for(Span::from_secs(1));
+    }
+    assert_eq!(world.names(), named(["dsl", "path-1", "path-2", "l--2J-te"]));
+    world.changes(1);
+    // A reload of the peer gives a path another name: to those who see it another path.
+    world.set_path(1, "lte");
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.names(), named(["dsl", "lte", "path-2", "l--2J-te"]));
+    let changes = [("path-1", PathChange::Removed), ("lte", PathChange::Added), ("lte", PathChange::Up(None))];
+    assert_eq!(world.changes(1), changes.map(|(name, change)| path(name, true, 0, change)));
 }
