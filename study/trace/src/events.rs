@@ -110,7 +110,7 @@ impl Events {
             cwnd_packets: Some(u64::from(status.cwnd)),
             pacing_mbps: (status.pacing_rate > Rate(0)).then(|| status.pacing_rate.as_mbps()),
             in_flight_packets: Some(u64::from(status.in_flight)),
-            srtt_ms: (status.srtt > Span::ZERO).then(|| status.srtt.as_millis_f64()),
+            srtt_ms: status.srtt.map(Span::as_millis_f64),
             lost_packets: Some(status.lost_packets),
             ..self.subject("state", &Chooser::Tunnel(direction), Some(status.path.0))
         };

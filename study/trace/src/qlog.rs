@@ -287,7 +287,7 @@ fn metrics(sender: &TracedSender, packet_bytes: u64) -> Map<String, Value> {
 fn tunnel_metrics(status: &PathStatus) -> Map<String, Value> {
     let bytes = |packets: u32| Value::from(u64::from(packets) * u64::from(status.max_datagram_size));
     let all = [
-        ("smoothed_rtt", (status.srtt > Span::ZERO).then(|| status.srtt.as_millis_f64().into())),
+        ("smoothed_rtt", status.srtt.map(|srtt| srtt.as_millis_f64().into())),
         ("congestion_window", Some(bytes(status.cwnd))),
         ("bytes_in_flight", Some(bytes(status.in_flight))),
         ("packets_in_flight", Some(status.in_flight.into())),

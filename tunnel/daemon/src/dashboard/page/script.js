@@ -172,7 +172,7 @@ function sumSeries() {
 const classes = () => page.peer != null && (page.status?.peers.length ?? 0) > 1 ? [] : [...page.series.values()].filter((series) => series.class != null).sort((a, b) => b.class.localeCompare(a.class));
 const peerName = (peer) => peer.public_key ?? peer.allowed_ips[0] ?? "";
 const shortName = (key) => page.status?.peers.find((peer) => peerName(peer) === key)?.name ?? key.slice(0, 6);
-const label = (series) => series.class ?? series.path ?? (isOfOne() ? "all paths" : "all paths of all peers");
+const label = (series) => series.class ?? series.path ?? (isOfOne() ? "all paths" : "all peers");
 const indexAt = (time) => Math.min(page.steps - 1, Math.max(0, Math.floor((time - page.from) / page.step)));
 const cursorIndex = () => (page.cursor == null ? latestIndex() : indexAt(page.cursor));
 
@@ -268,7 +268,7 @@ function area(svg, series, index, { top, x, width }) {
     draw("path", { d: points, fill: classColour(index), "fill-opacity": 0.75 }),
     draw("line", { x1: MARGIN.left, x2: MARGIN.left + 22, y1: top + 8, y2: top + 8, stroke: classColour(index), "stroke-width": 2.5, "stroke-dasharray": DASHES[index] }),
     draw("text", { class: "name halo", x: MARGIN.left + 28, y: top + 12 }, series.class,
-      draw("tspan", { "font-weight": "normal", dx: 8 }, `${rate(series.send_rate_bps[at])}, waits ${number(series.queue_ms[at], "ms")}`)),
+      draw("tspan", { "font-weight": "normal", dx: 8 }, page.cursor == null && isSilent() ? "no data" : `${rate(series.send_rate_bps[at])}, waits ${number(series.queue_ms[at], "ms")}`)),
     draw("text", { x: MARGIN.left - 5, y: bottom - height + 4, "text-anchor": "end" }, rate(limit).split(" ")[0]),
     draw("text", { x: MARGIN.left - 5, y: bottom - height + 18, "text-anchor": "end", class: "unit" }, rate(limit).split(" ")[1]),
     draw("text", { x: MARGIN.left - 5, y: bottom + 4, "text-anchor": "end" }, "0"));
@@ -420,7 +420,7 @@ function marks(svg, { x, top, bottom, start, end }) {
 function classTable() {
   const peers = subjects();
   const sum = (field, counter) => peers.reduce((sum, peer) => sum + (peer[field]?.[counter] ?? 0), 0);
-  const rates = new Map(classes().map((series) => [series.class, series.send_rate_bps[cursorIndex()]]));
+  const rates = new Map(classes().map((series) => [series.class, page.cursor == null && isSilent() ? null : series.send_rate_bps[cursorIndex()]]));
   const row = (name, field) => {
     const packets = sum(field, "packets");
     const copied = sum(field, "copied_packets");
