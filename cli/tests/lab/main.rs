@@ -7,13 +7,14 @@
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
 //! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or
 //!   FTP's.
-//! - `ends`: interrupted and failing runs there. `coupled`: eBPF programs on this machine's kernel.
+//! - `probe`: measurements of known links. `ends`: interrupted and failing runs there. `coupled`: eBPF programs on this machine's kernel.
 
 #![allow(clippy::disallowed_methods, reason = "folders of tests are theirs alone")]
 
 mod coupled;
 mod ends;
 mod netns;
+mod probe;
 #[path = "../program/mod.rs"]
 mod program;
 mod tools;
