@@ -70,9 +70,17 @@ fn measure(arguments: &Arguments, host: &str) -> Result<(), Failure> {
 fn import(arguments: &Arguments) -> Result<(), Failure> {
     let mut measured = Measured::default();
     for file in &arguments.import {
-        measured.merge(measured::read(file).map_err(|error| Failure::Usage(error.to_string()))?);
+        measured.merge(read(file)?);
     }
     show(arguments, &measured)
+}
+
+/// Reads a file of measurements: a document, a capture, or a file of another program.
+pub(super) fn read(file: &Path) -> Result<Measured, Failure> {
+    if ::trace::is_capture(file) {
+        return ::trace::measure_capture(file).map_err(Failure::Usage);
+    }
+    measured::read(file).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Writes the document, and prints the table.

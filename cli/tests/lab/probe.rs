@@ -114,7 +114,7 @@ fn what_cannot_be_measured_is_refused_with_what_would_help() {
     assert!(refusal(&["--token", "another token than this"]).contains("the token is another one"));
     assert!(refusal(&["--token", TOKEN, "--budget", "1MB"]).contains("need at least"));
     assert!(refusal(&["--token", TOKEN, "--path", "x=nothing0"]).contains("neither an address nor a device"));
-    testbed.run(LEFT, "ip link add wwan0 type dummy").unwrap();
+    testbed.run(LEFT, "ip link add wwan0 type veth peer name wwan1").unwrap();
     let error = refusal(&["--token", TOKEN, "--path", "lte=wwan0"]);
     assert!(error.contains("wwan0 seems to be metered") && error.contains("--yes"), "{error}");
 }

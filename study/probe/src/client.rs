@@ -198,6 +198,12 @@ impl Session {
         });
         let json = self.ask(&Request::Arrivals(stream))?;
         let arrivals: Option<Arrivals> = serde_json::from_str(&json).map_err(|error| Error(error.to_string()))?;
+        if arrivals.is_none() {
+            return Err(Error("no datagram has reached the other end: a firewall may drop UDP".to_owned()));
+        }
+        if answers.is_empty() {
+            return Err(Error("no datagram has come back: a firewall may drop UDP".to_owned()));
+        }
         Ok(self.put_together(start, &sent, &answers, &arrivals.unwrap_or_default()))
     }
 

@@ -5,6 +5,7 @@
 //! line      the lines of a connection: greeting, request, answer
 //! datagram  datagrams that the server returns
 //! flow      one TCP flow, as its sender and as its receiver
+//! returning a UDP socket that answers from the address to which a datagram came
 //! server    sessions, their limits, and what the server does for them
 //! client    a session's control connection, flows and datagrams over one path
 //! source    the source address or the device of a path
@@ -20,6 +21,7 @@ mod flow;
 mod judge;
 mod line;
 mod plan;
+mod returning;
 mod run;
 mod server;
 mod source;

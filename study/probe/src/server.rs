@@ -7,6 +7,7 @@
 use crate::datagram::{self, Datagram};
 use crate::flow::{self, Bounds, FlowReport};
 use crate::line::{FlowRequest, Request, Requests, answer};
+use crate::returning;
 use crate::token::{Token, hex, random};
 use measured::Direction;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,7 @@ impl Server {
         let listener = listen(address)?;
         let address = listener.local_addr()?;
         let datagrams: UdpSocket = socket(address, socket2::Type::DGRAM)?.into();
+        returning::prepare(&datagrams)?;
         let name = crate::client::host_name();
         let (sessions, connections, start) = (Mutex::default(), AtomicUsize::new(0), Instant::now());
         let server = Arc::new(Self { token, limits, name, sessions, connections, start });
@@ -248,12 +250,12 @@ impl Server {
     fn echo(&self, socket: &UdpSocket) {
         let mut bytes = [0; datagram::MAX_LEN];
         loop {
-            let Ok((length, address)) = socket.recv_from(&mut bytes) else { continue };
+            let Ok((length, client)) = returning::receive(socket, &mut bytes) else { continue };
             let returned_ns = self.start.elapsed().as_nanos() as u64 + 1;
             let Some((key, datagram)) = self.take(&bytes[..length], returned_ns) else { continue };
             datagram.write(&key, &mut bytes[..length]);
             // The client counts what does not return as lost.
-            let _ = socket.send_to(&bytes[..length], address);
+            let _ = client.send(socket, &bytes[..length]);
         }
     }
 

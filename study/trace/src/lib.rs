@@ -18,7 +18,9 @@ mod place;
 mod qlog;
 mod streams;
 
-pub use captured::{CaptureEnd, CaptureOutputs, CaptureSummary, capture_events, is_capture, read_capture};
+pub use captured::{
+    CaptureEnd, CaptureOutputs, CaptureSummary, capture_events, is_capture, measure_capture, read_capture,
+};
 pub use cell::find_cell;
 pub use compare::compare;
 pub use page::Heading;

@@ -109,6 +109,7 @@ const CRATES: &[CrateRule] = &[
             "control",
             "link",
             "machine",
+            "measured",
             "record",
             "report",
             "scenario",

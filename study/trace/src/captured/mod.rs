@@ -3,6 +3,7 @@
 mod connection;
 mod flows;
 mod link_layer;
+mod measure;
 mod multipath;
 mod numbers;
 mod options;
@@ -12,6 +13,7 @@ mod read;
 mod table;
 
 pub(crate) use flows::{Flow, Segment, flows};
+pub use measure::measure_capture;
 pub use packets::is_capture;
 pub use read::{CaptureOutputs, CaptureSummary, capture_events, read_capture};
 pub use table::CaptureEnd;
