@@ -326,6 +326,8 @@ class Requests:
     """Size of an answer. It may be drawn for each answer: `{ mean = "20kB", distribution = "exponential" }`."""
     connection: Connection | None = None
     """The connection on which a request goes. Default: persistent."""
+    streams: int | None = None
+    """Of a hosted connection: the number of requests that are under way at once, each on a stream of its own. Default: 1."""
     think: RandomTime | None = None
     """Time from the end of an answer to the next request. It may be drawn, as `size` may. Default: `"0s"`."""
 

@@ -22,7 +22,7 @@ pub struct StackEntry {
     pub max_paths: u16,
     /// Declared parameters, such as windows and limits.
     pub parameters: &'static [Parameter],
-    /// Makes both ends of a connection: the one that connects and writes, and the one that reads.
+    /// Makes both ends of a connection: the one that connects, and its peer.
     pub constructor: Constructor,
 }
 

@@ -1,13 +1,14 @@
 //! Transport protocols that others have implemented, as endpoints of a simulated network.
 //!
 //! A [`StackEntry`] makes the two [`Endpoint`]s of a connection. The simulator calls them with the time, hands them the
-//! datagrams that cross its links, and plays the application: the first endpoint connects and writes, the second reads.
+//! datagrams that cross its links, and plays the application: the first endpoint connects and opens streams, and both write
+//! on them and read.
 //! Both must be deterministic: no clock, no thread, and no randomness other than [`Setup::seed`].
 //!
 //! A program [`register`]s the stacks that it contains, and a scenario names one of them: `kind = "hosted"`, `stack = "..."`.
 //!
 //! # Order of calls
-//! After each call of `on_timeout`, `receive`, `write`, `finish` or `read`, the simulator calls
+//! After each call of `on_timeout`, `receive`, `connect`, `write`, `finish`, `read` or `close`, the simulator calls
 //! [`poll_transmit`](Endpoint::poll_transmit) until it returns nothing, and then asks for the
 //! [`deadline`](Endpoint::deadline). It calls `on_timeout` at that time, never earlier.
 
@@ -33,21 +34,39 @@ pub trait Endpoint: std::fmt::Debug + Send {
     /// the next call of another method.
     fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// The application has `bytes` to send. Returns how many of them the endpoint takes now; the application offers the
-    /// rest again after every call. Called for the first time when the flow starts.
-    fn write(&mut self, now: Instant, bytes: u64) -> u64;
+    /// Opens the connection. Called once, of the first endpoint, when the flow starts.
+    fn connect(&mut self, now: Instant);
 
-    /// The application has written all its data.
-    fn finish(&mut self, now: Instant);
+    /// The application has `bytes` to send on a stream. Returns how many of them the endpoint takes now; the application
+    /// offers the rest again after every call. Streams are counted from zero. The first endpoint opens each, in their order,
+    /// by its first write; the second one writes on those that it has read from.
+    fn write(&mut self, now: Instant, stream: u64, bytes: u64) -> u64;
 
-    /// The application reads all data that has arrived in order. Returns the number of bytes.
-    fn read(&mut self, now: Instant) -> u64;
+    /// The application has written all its data on a stream, and the endpoint has taken it.
+    fn finish(&mut self, now: Instant, stream: u64);
+
+    /// The application reads what has arrived in order on a stream. None if there is nothing more to read on any of them.
+    fn read(&mut self, now: Instant) -> Option<Read>;
+
+    /// The application no longer needs the connection. Called once at most, of the end that got the data.
+    fn close(&mut self, now: Instant);
 
     /// What is known of a path.
     fn path(&self, path: u16) -> PathStatus;
 
     /// Why the connection was lost, if it was.
     fn error(&self) -> Option<String>;
+}
+
+/// Data that an application has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The stream, counted from zero.
+    pub stream: u64,
+    /// The number of bytes.
+    pub bytes: u64,
+    /// Whether they are the stream's last.
+    pub is_finished: bool,
 }
 
 /// A datagram that has crossed a path.

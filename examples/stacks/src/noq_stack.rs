@@ -11,11 +11,11 @@ use noq_proto::congestion::{self, Controller, ControllerFactory};
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, FourTuple, IdleTimeout, PathId, ServerConfig, StreamEvent, StreamId, TransportConfig,
+    EndpointConfig, Event, FourTuple, IdleTimeout, PathId, ServerConfig, Side, StreamEvent, StreamId, TransportConfig,
     VarInt,
 };
 use ropewalk_noq::Factory;
-use stack::{Datagram, PathStatus, Setup, Transmit};
+use stack::{Datagram, PathStatus, Read, Setup, Transmit};
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -47,7 +47,7 @@ mod null {
     }
 }
 
-/// One end of a connection in noq, which carries one stream.
+/// One end of a connection in noq.
 struct NoqStack {
     role: Role,
     clock: Clock,
@@ -59,13 +59,15 @@ struct NoqStack {
     /// Whether the handshake is confirmed, so that the client may open further paths.
     is_confirmed: bool,
     endpoint: Endpoint,
-    /// How the client connects, once the application writes.
+    /// How the client connects.
     to_connect: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
     /// Datagrams of the endpoint itself, with their paths.
     responses: VecDeque<(u16, Vec<u8>)>,
-    stream: Option<StreamId>,
-    is_readable: bool,
+    /// Number of streams that the client has opened.
+    opened: u64,
+    /// Streams of which something may be read.
+    readable: VecDeque<StreamId>,
     error: Option<String>,
 }
 
@@ -90,17 +92,9 @@ impl NoqStack {
             to_connect,
             connection: None,
             responses: VecDeque::new(),
-            stream: None,
-            is_readable: false,
+            opened: 0,
+            readable: VecDeque::new(),
             error: None,
-        }
-    }
-
-    fn connect(&mut self, config: ClientConfig) {
-        let (now, server) = (self.clock.to_std(self.now), Role::Server.address(0));
-        match self.endpoint.connect(now, config, server, SERVER_NAME) {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => self.error = Some(error.to_string()),
         }
     }
 
@@ -114,15 +108,12 @@ impl NoqStack {
         }
         while let Some(event) = connection.poll() {
             match event {
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                    self.stream = connection.streams().accept(Dir::Uni);
-                    self.is_readable = true;
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    while let Some(stream) = connection.streams().accept(Dir::Bi) {
+                        self.readable.push_back(stream);
+                    }
                 }
-                Event::Stream(StreamEvent::Readable { .. }) => self.is_readable = true,
-                // All data has arrived.
-                Event::Stream(StreamEvent::Finished { .. }) => {
-                    connection.close(self.clock.to_std(self.now), VarInt::from_u32(0), Bytes::new());
-                }
+                Event::Stream(StreamEvent::Readable { id }) => self.readable.push_back(id),
                 Event::HandshakeConfirmed => self.is_confirmed = true,
                 Event::ConnectionLost { reason } => self.error = lost(&reason),
                 _ => {}
@@ -282,42 +273,61 @@ impl stack::Endpoint for NoqStack {
         Some(Transmit { path: path_of(transmit.destination), ecn: from_codepoint(transmit.ecn) })
     }
 
-    fn write(&mut self, now: Instant, bytes: u64) -> u64 {
+    fn connect(&mut self, now: Instant) {
         self.now = now;
-        if let Some(config) = self.to_connect.take() {
-            self.connect(config);
+        let Some(config) = self.to_connect.take() else { return };
+        match self.endpoint.connect(self.clock.to_std(now), config, Role::Server.address(0), SERVER_NAME) {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => self.error = Some(error.to_string()),
         }
+    }
+
+    fn write(&mut self, now: Instant, stream: u64, bytes: u64) -> u64 {
+        self.now = now;
         let Some((_, connection)) = &mut self.connection else { return 0 };
-        // There is none before the handshake is complete.
-        self.stream = self.stream.or_else(|| connection.streams().open(Dir::Uni));
-        let Some(stream) = self.stream else { return 0 };
+        // There is none before the handshake is complete, or beyond the peer's limit.
+        if self.role == Role::Client && stream == self.opened && connection.streams().open(Dir::Bi).is_some() {
+            self.opened += 1;
+        }
+        let id = StreamId::new(Side::Client, Dir::Bi, stream);
         let mut chunks = [Bytes::from_static(&ZEROS[..bytes.min(ZEROS.len() as u64) as usize])];
-        connection.send_stream(stream).write_chunks(&mut &mut chunks[..]).map_or(0, |bytes| bytes as u64)
+        connection.send_stream(id).write_chunks(&mut &mut chunks[..]).map_or(0, |bytes| bytes as u64)
     }
 
-    fn finish(&mut self, now: Instant) {
+    fn finish(&mut self, now: Instant, stream: u64) {
         self.now = now;
-        if let (Some(stream), Some((_, connection))) = (self.stream, &mut self.connection) {
+        if let Some((_, connection)) = &mut self.connection {
             // A connection that is lost has nothing to end.
-            _ = connection.send_stream(stream).finish();
+            _ = connection.send_stream(StreamId::new(Side::Client, Dir::Bi, stream)).finish();
         }
     }
 
-    fn read(&mut self, now: Instant) -> u64 {
+    fn read(&mut self, now: Instant) -> Option<Read> {
         self.now = now;
-        let (Some(stream), Some((_, connection))) = (self.stream, &mut self.connection) else { return 0 };
-        if !std::mem::take(&mut self.is_readable) {
-            return 0;
+        let (_, connection) = self.connection.as_mut()?;
+        while let Some(id) = self.readable.pop_front() {
+            let mut stream = connection.recv_stream(id);
+            let Ok(mut chunks) = stream.read(true) else { continue };
+            let mut read = Read { stream: id.index(), bytes: 0, is_finished: false };
+            while let Ok(chunk) = chunks.next(usize::MAX) {
+                let Some(chunk) = chunk else {
+                    read.is_finished = true;
+                    break;
+                };
+                read.bytes += chunk.bytes.len() as u64;
+            }
+            // Whether flow control has something to send shows when the stack is polled.
+            _ = chunks.finalize();
+            return Some(read);
         }
-        let mut stream = connection.recv_stream(stream);
-        let Ok(mut chunks) = stream.read(true) else { return 0 };
-        let mut bytes = 0;
-        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-            bytes += chunk.bytes.len() as u64;
+        None
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.now = now;
+        if let Some((_, connection)) = &mut self.connection {
+            connection.close(self.clock.to_std(now), VarInt::from_u32(0), Bytes::new());
         }
-        // Whether flow control has something to send shows when the stack is polled.
-        _ = chunks.finalize();
-        bytes
     }
 
     fn path(&self, path: u16) -> PathStatus {

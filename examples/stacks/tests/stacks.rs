@@ -74,6 +74,35 @@ fn what_is_sent_arrives_with_and_without_tls_and_losses() {
     }
 }
 
+/// More requests at once than a stack lets a peer open streams (100): the others follow as streams end. A request takes a round
+/// trip of 40 ms, and one more for the handshake.
+#[test]
+fn every_request_has_its_answer_however_many_are_under_way() {
+    for (stack, paths) in [("quinn", ONE), ("noq", TWO)] {
+        for (streams, link) in [(6, ""), (150, ""), (150, "loss = \"2%\"")] {
+            let requests = format!("requests = {{ size = \"5kB\", think = \"1000s\", streams = {streams} }}");
+            let run = run(&scenario(&format!("{}\n{requests}", of(stack, "cubic", paths)), link, 20));
+            let requests = run.flows[0].requests.as_ref().expect("a flow of requests");
+            assert_eq!((requests.requests, run.flows[0].delivered_bytes), (streams, streams * 5000), "{stack} {link}");
+            assert!(requests.response_time_ms.min >= 80.0, "{stack}: {:?}", requests.response_time_ms);
+            assert_eq!(stack_error(&run), "");
+        }
+    }
+}
+
+/// An answer of 5 kB is within the first window of 12 kB: a round trip of 40 ms, and 2 ms for its bytes at 20 Mbit/s. noq paces
+/// it by 1.25 windows per RTT, which takes 13.3 ms more. A percentile may be 1.6 % too large.
+#[test]
+fn a_client_thinks_between_its_requests() {
+    for stack in ["quinn", "noq"] {
+        let requests = "requests = { size = \"5kB\", think = \"1s\", streams = 2 }";
+        let run = run(&scenario(&format!("{}\n{requests}", of(stack, "cubic", ONE)), "", 10));
+        let requests = run.flows[0].requests.as_ref().expect("a flow of requests");
+        assert_eq!(requests.requests, 2 * 10, "{stack}");
+        assert!((42.0..56.5).contains(&requests.response_time_ms.p50), "{stack}: {:?}", requests.response_time_ms);
+    }
+}
+
 /// 40 ms at 20 Mbit/s are 67 packets. Until the window is as large, slow start has to double ten packets thrice.
 #[test]
 fn a_connection_fills_its_link() {

@@ -1,34 +1,40 @@
 //! Hosted stacks: bytes of endpoints that the simulator does not know.
 //!
-//! The stack of these tests sends one datagram after another over each path in turn, and waits for the answer to each.
+//! Either end of the stack of these tests sends one datagram after another over each path in turn, and waits for the answer to
+//! each, whatever the stream.
 
 use crate::common::{OVERHEAD, add_path, datagrams, one_link, pipe, run, run_sampled};
 use link::{EcnField, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use params::{ParamKind, Parameter};
-use scenario::model::{Experiment, FlowKind, Hosted, Route, Subflow};
-use stack::{Constructor, Datagram, Endpoint, PathStatus, Setup, StackEntry, Transmit};
+use scenario::model::{Distribution, Experiment, FlowKind, Hosted, HostedRequests, Requests, Route, Subflow};
+use stack::{Constructor, Datagram, Endpoint, PathStatus, Read, Setup, StackEntry, Transmit};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Instant, Rate, Span};
 
 /// IPv4 and UDP headers.
 const HEADERS: u32 = 28;
-/// A datagram begins with its number, and every other byte follows from number and position.
+/// A datagram begins with its number, its stream in the fifth byte and the stream's end in the first. Every other byte follows
+/// from number and position. An answer is nothing but that number.
 const NUMBER: usize = 8;
+const END: u64 = 1 << 63;
+const STREAM: u64 = 1 << 32;
 
 #[derive(Debug)]
 struct StopAndWait {
-    is_sender: bool,
     paths: u64,
     size: usize,
     timeout: Span,
-    /// The number of the next datagram: to send, or to receive.
-    next: u64,
+    is_open: bool,
+    /// The numbers of the next datagrams: to send, and to receive.
+    next: [u64; 2],
     is_waiting: bool,
     /// The answers that are to be sent.
-    answers: Vec<(u16, u64)>,
+    answers: VecDeque<(u16, u64)>,
     deadline: Instant,
-    offered: u64,
-    unread: u64,
+    /// The bytes of the datagram to send, its stream, and whether it is the stream's last.
+    offered: Option<(u64, u64, bool)>,
+    unread: VecDeque<Read>,
     latest: Instant,
     rtt: Option<Span>,
     marks: u64,
@@ -39,6 +45,13 @@ impl StopAndWait {
     fn bytes(number: u64, size: usize, buffer: &mut Vec<u8>) {
         buffer.extend(number.to_be_bytes());
         buffer.extend((NUMBER..size).map(|position| number as u8 ^ position as u8));
+    }
+
+    fn receive_answer(&mut self, now: Instant, number: u64) {
+        if number % STREAM == self.next[0] {
+            (self.is_waiting, self.deadline, self.rtt) = (false, Instant::NEVER, Some(now.since(self.latest)));
+            (self.next[0], self.offered) = (self.next[0] + 1, None);
+        }
     }
 }
 
@@ -55,50 +68,62 @@ impl Endpoint for StopAndWait {
     fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.marks += u64::from(datagram.ecn == EcnField::Ce);
         let number = u64::from_be_bytes(datagram.bytes[..NUMBER].try_into().unwrap());
-        if self.is_sender {
-            if number == self.next {
-                (self.is_waiting, self.deadline, self.rtt) = (false, Instant::NEVER, Some(now.since(self.latest)));
-                (self.next, self.offered) = (self.next + 1, 0);
-            }
-            return;
+        if datagram.bytes.len() == NUMBER {
+            return self.receive_answer(now, number);
         }
         let mut expected = Vec::new();
         Self::bytes(number, datagram.bytes.len(), &mut expected);
         assert_eq!(datagram.bytes, expected, "the bytes are those that were sent");
-        self.unread += if number == self.next { datagram.bytes.len() as u64 } else { 0 };
-        self.next = self.next.max(number + 1);
-        self.answers.push((datagram.path, number));
+        if number % STREAM == self.next[1] {
+            self.next[1] += 1;
+            let (stream, bytes) = (number % END / STREAM, datagram.bytes.len() as u64);
+            self.unread.push_back(Read { stream, bytes, is_finished: number >= END });
+        }
+        self.answers.push_back((datagram.path, number));
         if self.marks == 3 {
             self.error = Some("three marks".to_owned());
         }
     }
 
     fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some((path, number)) = self.answers.pop() {
+        if let Some((path, number)) = self.answers.pop_front() {
             buffer.extend(number.to_be_bytes());
             return Some(Transmit { path, ecn: EcnField::NotEct });
         }
-        if self.is_waiting || self.offered == 0 {
-            return None;
-        }
-        Self::bytes(self.next, self.offered as usize, buffer);
+        let (bytes, stream, is_last) = self.offered.filter(|_| !self.is_waiting)?;
+        let number = self.next[0] + stream * STREAM + if is_last { END } else { 0 };
+        Self::bytes(number, bytes as usize, buffer);
         (self.is_waiting, self.deadline, self.latest) = (true, now + self.timeout, now);
-        Some(Transmit { path: (self.next % self.paths) as u16, ecn: EcnField::Ect0 })
+        Some(Transmit { path: (self.next[0] % self.paths) as u16, ecn: EcnField::Ect0 })
     }
 
-    fn write(&mut self, _now: Instant, bytes: u64) -> u64 {
-        if self.offered > 0 {
+    fn connect(&mut self, _now: Instant) {
+        assert!(!self.is_open, "once");
+        self.is_open = true;
+    }
+
+    fn write(&mut self, _now: Instant, stream: u64, bytes: u64) -> u64 {
+        if self.offered.is_some() {
             return 0;
         }
-        self.offered = bytes.min(self.size as u64);
-        self.offered
+        let bytes = bytes.min(self.size as u64);
+        self.offered = Some((bytes, stream, false));
+        bytes
     }
 
-    fn finish(&mut self, _now: Instant) {}
-
-    fn read(&mut self, _now: Instant) -> u64 {
-        std::mem::take(&mut self.unread)
+    fn finish(&mut self, _now: Instant, stream: u64) {
+        if let Some((bytes, offered, _)) = self.offered
+            && offered == stream
+        {
+            self.offered = Some((bytes, stream, true));
+        }
     }
+
+    fn read(&mut self, _now: Instant) -> Option<Read> {
+        self.unread.pop_front()
+    }
+
+    fn close(&mut self, _now: Instant) {}
 
     fn path(&self, _path: u16) -> PathStatus {
         PathStatus { cwnd: Some(self.size as u64), srtt: self.rtt, ..PathStatus::default() }
@@ -113,25 +138,25 @@ fn endpoints(setup: &Setup<'_>) -> Result<[Box<dyn Endpoint>; 2], String> {
     if let Some(congestion) = setup.congestion {
         return Err(format!("it has no `{}`", congestion.name));
     }
-    let endpoint = |is_sender| -> Box<dyn Endpoint> {
+    let endpoint = || -> Box<dyn Endpoint> {
         Box::new(StopAndWait {
-            is_sender,
             paths: u64::from(setup.paths),
             size: setup.max_datagram as usize,
             timeout: Span::from_secs_f64(setup.params.number("timeout_s")),
-            next: 0,
+            is_open: false,
+            next: [0; 2],
             is_waiting: false,
-            answers: Vec::new(),
+            answers: VecDeque::new(),
             deadline: Instant::NEVER,
-            offered: 0,
-            unread: 0,
+            offered: None,
+            unread: VecDeque::new(),
             latest: Instant::ZERO,
             rtt: None,
             marks: 0,
             error: None,
         })
     };
-    Ok([endpoint(true), endpoint(false)])
+    Ok([endpoint(), endpoint()])
 }
 
 const TIMEOUT: Parameter = Parameter {
@@ -159,6 +184,7 @@ fn hosted(pipe: PipeConfig, seconds: u64, paths: &[usize]) -> Experiment {
         congestion: None,
         size: None,
         rate: None,
+        requests: None,
         subflows: paths.iter().map(subflow).collect(),
         ip_header: 20,
     }));
@@ -215,6 +241,35 @@ fn a_file_ends_with_its_last_byte_and_a_rate_is_kept() {
     assert_eq!(run_of_rate.flows[0].sent_packets, writes);
     experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(5));
     assert_eq!(run(&experiment).flows[0].sent_packets, writes / 2);
+}
+
+/// A request of 400 bytes and its answer of one datagram, each with the acknowledgement of the other end in front of what it
+/// sends: the way there, the way back, and a second of thinking.
+#[test]
+fn a_request_takes_the_time_of_its_closed_form() {
+    let mut experiment = hosted(pipe(RATE, DELAY, 100), 10, &[0]);
+    let requests =
+        Requests { size: Distribution::Fixed(1472.0), think: Distribution::Fixed(1e9), new_connections: false };
+    model(&mut experiment).requests = Some(HostedRequests { requests, streams: 1 });
+    let run_of_one = run(&experiment);
+    let time = |payload: u32| RATE.time_for(u64::from(payload + HEADERS + OVERHEAD));
+    let response = time(Requests::REQUEST_BYTES) + DELAY + time(NUMBER as u32) + time(1472) + DELAY;
+    let requests = run_of_one.flows[0].requests.as_ref().unwrap();
+    // The tenth request begins before the end, and so does its answer.
+    assert_eq!((requests.requests, run_of_one.flows[0].delivered_bytes), (10, 10 * 1472));
+    assert!((requests.response_time_ms.mean - response.as_millis_f64()).abs() < 1e-3, "{requests:?}");
+
+    // Of three at once, each end sends one after the other, after a round trip.
+    model(&mut experiment).requests.as_mut().unwrap().streams = 3;
+    let run_of_three = run(&experiment);
+    let requests = run_of_three.flows[0].requests.as_ref().unwrap();
+    assert_eq!((requests.requests, run_of_three.flows[0].delivered_bytes), (30, 30 * 1472));
+    assert!(requests.response_time_ms.max > requests.response_time_ms.p50 + 30.0, "{requests:?}");
+    assert_eq!(run_of_three.flows[0].stack.as_ref().unwrap().stack_error, "");
+
+    // After the stop, no request begins.
+    experiment.flows[0].stop = Some(Instant::ZERO + Span::from_millis(2500));
+    assert_eq!(run(&experiment).flows[0].requests.as_ref().unwrap().requests, 9);
 }
 
 #[test]

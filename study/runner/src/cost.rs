@@ -6,7 +6,9 @@
 //! Avoidance Algorithm", CCR 1997, equation 3). A link carries at most its own rate. What an algorithm makes of a path
 //! beyond that is not foreseen.
 
-use scenario::model::{Application, Distribution, Experiment, Flow, FlowKind, Host, Path, Requests, Route};
+use scenario::model::{
+    Application, Distribution, Experiment, Flow, FlowKind, Host, HostedRequests, Path, Requests, Route,
+};
 use std::collections::BTreeMap;
 
 /// Size of a packet, bytes.
@@ -74,7 +76,10 @@ fn loss_rate(loss: f64, rtt: f64) -> f64 {
 fn source_rate(flow: &Flow) -> f64 {
     match &flow.kind {
         FlowKind::ConstantRate { rate, .. } => rate.as_bits() as f64,
-        FlowKind::Hosted(hosted) => hosted.rate.map_or(f64::INFINITY, |rate| rate.as_bits() as f64),
+        FlowKind::Hosted(hosted) => match &hosted.requests {
+            Some(HostedRequests { requests, streams }) => requests_rate(requests) * f64::from(*streams),
+            None => hosted.rate.map_or(f64::INFINITY, |rate| rate.as_bits() as f64),
+        },
         FlowKind::Tcp { application, .. } => match application {
             Application::Greedy => f64::INFINITY,
             Application::Steady { rate, .. } => rate.as_bits() as f64,

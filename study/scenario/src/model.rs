@@ -148,10 +148,21 @@ pub struct Hosted {
     pub size: Option<u64>,
     /// The rate at which the application writes; none for as fast as possible.
     pub rate: Option<Rate>,
+    /// The client's requests, instead of a transfer.
+    pub requests: Option<HostedRequests>,
     /// The paths of the connection. The first one opens it.
     pub subflows: Vec<Subflow>,
     /// Bytes of an IP header: 20, or 40 for IPv6.
     pub ip_header: u32,
+}
+
+/// Requests on the streams of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostedRequests {
+    /// Sizes and pauses.
+    pub requests: Requests,
+    /// The number of requests that are under way at once.
+    pub streams: u32,
 }
 
 /// The configuration of a connection over several paths.

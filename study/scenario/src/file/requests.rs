@@ -17,6 +17,8 @@ pub(crate) struct Requests {
     /// The connection on which a request goes.
     #[serde(default)]
     pub(crate) connection: Connection,
+    /// Of a hosted connection: the number of requests that are under way at once, each on a stream of its own. Default: 1.
+    pub(crate) streams: Option<Spanned<u32>>,
 }
 
 /// On which connection a request goes.

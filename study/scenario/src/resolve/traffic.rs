@@ -333,6 +333,9 @@ fn application(flow_table: &file::Flow) -> Result<Application, Diagnostic> {
     }
     if let Some(requests_table) = &flow_table.requests {
         refuse_other("requests", other_key)?;
+        if let Some(streams) = &requests_table.get().streams {
+            return Err(Diagnostic::new(streams.span(), "only the requests of a hosted flow have `streams`"));
+        }
         return requests(requests_table.get()).map(Application::Requests);
     }
     match (rate, write) {

@@ -1,12 +1,15 @@
 //! Connections of hosted stacks: their datagrams are bytes, which cross the network as any packet does.
 
+mod application;
+
 use crate::error::Error;
 use crate::packet::{Body, Route};
 use crate::protocol::{Arrival, Counters, End, Host, PathCounters, Protocol, SenderCounters};
-use record::{Distribution, Flow};
+use application::Application;
+use record::{Distribution, Flow, Requests};
 use scenario::model::{Experiment, Flow as FlowModel, Hosted};
 use stack::{Datagram, Endpoint, Setup};
-use units::{Instant, Rate, RngStream, Span};
+use units::{Instant, RngStream};
 
 /// A UDP header, bytes.
 const UDP_HEADER: u32 = 8;
@@ -14,6 +17,7 @@ const UDP_HEADER: u32 = 8;
 /// Both ends of a connection of a hosted stack.
 #[derive(Debug)]
 pub(crate) struct HostedFlow {
+    /// The sender of the data, and their receiver.
     ends: [Box<dyn Endpoint>; 2],
     stack: String,
     congestion: String,
@@ -22,11 +26,11 @@ pub(crate) struct HostedFlow {
     header_bytes: u32,
     /// The largest payload of UDP, bytes.
     max_datagram: u32,
-    writer: Writer,
+    application: Application,
+    has_started: bool,
+    has_closed: bool,
     /// Datagrams sent by each end.
     numbers: [u64; 2],
-    read: u64,
-    completed: Option<Instant>,
     /// The datagram that is being sent.
     buffer: Vec<u8>,
     rtt: Distribution,
@@ -40,39 +44,6 @@ struct HostedPath {
     sent: u64,
     arrived_bytes: u64,
     rtt: Distribution,
-}
-
-/// The application, which has all its data at once or produces them at a rate.
-#[derive(Debug)]
-struct Writer {
-    /// The size of the data and the rate at which they are produced.
-    size: Option<u64>,
-    rate: Option<Rate>,
-    /// Bytes that are produced at once.
-    chunk: u64,
-    produced: u64,
-    written: u64,
-    has_finished: bool,
-}
-
-impl Writer {
-    fn new(size: Option<u64>, rate: Option<Rate>, chunk: u64) -> Self {
-        let produced = if rate.is_some() { 0 } else { size.unwrap_or(u64::MAX) };
-        Self { size, rate, chunk, produced, written: 0, has_finished: false }
-    }
-
-    /// The time after the start at which the next data are produced.
-    fn next(&self) -> Option<Span> {
-        let rate = self.rate.filter(|_| self.size != Some(self.produced))?;
-        Some(rate.time_for(self.produced + self.chunk))
-    }
-
-    /// Produces data until this time after the start.
-    fn produce(&mut self, time: Span) {
-        while self.next().is_some_and(|next| next <= time) {
-            self.produced = (self.produced + self.chunk).min(self.size.unwrap_or(u64::MAX));
-        }
-    }
 }
 
 impl HostedFlow {
@@ -91,9 +62,15 @@ impl HostedFlow {
             congestion: model.congestion.as_ref(),
             params: &params,
         };
+        let application = Application::new(model, &flow.name, max_datagram.into(), seed);
+        let mut ends = entry.endpoints(&setup).map_err(error)?;
+        // The first endpoint connects.
+        if application.opener() == End::Receiver {
+            ends.reverse();
+        }
         let path = |index| HostedPath { index, sent: 0, arrived_bytes: 0, rtt: Distribution::default() };
         Ok(Self {
-            ends: entry.endpoints(&setup).map_err(error)?,
+            ends,
             stack: name.clone(),
             congestion: model
                 .congestion
@@ -102,52 +79,36 @@ impl HostedFlow {
             paths: model.subflows.iter().map(|subflow| path(subflow.path)).collect(),
             header_bytes,
             max_datagram,
-            writer: Writer::new(model.size, model.rate, u64::from(max_datagram)),
+            application,
+            has_started: false,
+            has_closed: false,
             numbers: [0; 2],
-            read: 0,
-            completed: None,
             buffer: Vec::new(),
             rtt: Distribution::default(),
         })
     }
 
-    /// Lets the application write or read, sends what the end has to send, and sets its timer.
+    /// Opens the connection. Returns the end that does.
+    fn start(&mut self, now: Instant) -> End {
+        let opener = self.application.opener();
+        self.ends[opener as usize].connect(now);
+        opener
+    }
+
+    /// Lets the application read and write, sends what the end has to send, and sets its timer.
     fn serve(&mut self, end: End, host: &mut Host<'_>) {
-        match end {
-            End::Sender => while self.write(host) && self.transmit(end, host) {},
-            End::Receiver => self.read(host),
+        while let Some(read) = self.ends[end as usize].read(host.now()) {
+            self.application.on_read(end, read, host.now());
+        }
+        while self.application.write(end, &mut *self.ends[end as usize], host) && self.transmit(end, host) {}
+        if end == End::Receiver && !self.has_closed && self.application.is_over(host) {
+            self.has_closed = true;
+            self.ends[end as usize].close(host.now());
         }
         self.transmit(end, host);
-        let mut deadline = self.ends[end as usize].deadline();
-        if end == End::Sender && host.now() < host.stop {
-            let write = self.writer.next().map_or(Instant::NEVER, |time| host.start + time);
-            deadline = deadline.min(write).min(host.stop);
-        }
+        let deadline = self.ends[end as usize].deadline().min(self.application.deadline(end, host));
         if deadline < Instant::NEVER {
             host.wake_at(end, deadline);
-        }
-    }
-
-    /// Offers the application's data. Returns whether the stack has taken some.
-    fn write(&mut self, host: &Host<'_>) -> bool {
-        let now = host.now();
-        let (sender, writer) = (&mut self.ends[End::Sender as usize], &mut self.writer);
-        let stops = now >= host.stop;
-        writer.produce(now.since(host.start));
-        let available = if stops { 0 } else { writer.produced - writer.written };
-        let written = if available > 0 { sender.write(now, available) } else { 0 };
-        writer.written += written;
-        if !writer.has_finished && (stops || writer.size == Some(writer.written)) {
-            writer.has_finished = true;
-            sender.finish(now);
-        }
-        written > 0
-    }
-
-    fn read(&mut self, host: &Host<'_>) {
-        self.read += self.ends[End::Receiver as usize].read(host.now());
-        if self.completed.is_none() && self.writer.size.is_some_and(|size| self.read >= size) {
-            self.completed = Some(host.now());
         }
     }
 
@@ -174,6 +135,8 @@ impl HostedFlow {
 
 impl Protocol for HostedFlow {
     fn wake(&mut self, end: End, host: &mut Host<'_>) {
+        let has_started = std::mem::replace(&mut self.has_started, true);
+        let end = if has_started { end } else { self.start(host.now()) };
         let endpoint = &mut self.ends[end as usize];
         if endpoint.deadline() <= host.now() {
             endpoint.on_timeout(host.now());
@@ -201,7 +164,7 @@ impl Protocol for HostedFlow {
         let paths = self.paths();
         let cwnds: Vec<f64> = paths.iter().filter_map(|path| path.sender.cwnd).collect();
         Counters {
-            delivered_bytes: self.read,
+            delivered_bytes: self.application.delivered(),
             arrived_bytes: paths.iter().map(|path| path.arrived_bytes).sum(),
             sender: SenderCounters {
                 sent: paths.iter().map(|path| path.sender.sent).sum(),
@@ -209,8 +172,8 @@ impl Protocol for HostedFlow {
                 srtt: paths.iter().filter_map(|path| path.sender.srtt).min(),
                 ..SenderCounters::default()
             },
-            is_greedy: self.writer.rate.is_none(),
-            completed: self.completed,
+            is_greedy: self.application.is_greedy(),
+            completed: self.application.completed(),
             peak: None,
         }
     }
@@ -238,17 +201,23 @@ impl Protocol for HostedFlow {
             protocol: record::Protocol::Hosted,
             congestion_control: self.congestion.clone(),
             rtt_ms: self.rtt.summary(),
+            requests: self
+                .application
+                .response_times()
+                .map(|times| Requests { requests: times.count(), response_time_ms: times.summary() }),
             stack: Some(record::Stack { stack: self.stack.clone(), stack_error: error.unwrap_or_default() }),
             ..flow
         }
     }
 
     fn distributions(&self) -> Vec<(&'static str, &Distribution)> {
-        vec![("rtt_ms", &self.rtt)]
+        let response_times = self.application.response_times().map(|times| ("response_time_ms", times));
+        [("rtt_ms", &self.rtt)].into_iter().chain(response_times).collect()
     }
 
     fn leave_out_distributions(&mut self) {
         self.rtt.turn_off();
+        self.application.leave_out_distributions();
         self.paths.iter_mut().for_each(|path| path.rtt.turn_off());
     }
 }
