@@ -11,9 +11,10 @@ use units::{Instant, Span};
 const MAX_UNSENT: u64 = 512 * 1024;
 /// With more unsent bytes than this there is no capacity, so that a driver reads a socket rarely and in large pieces.
 const MIN_UNSENT: u64 = 64 * 1024;
-/// Bytes sent again at a timeout.
+/// Bytes sent again at a timeout, and at least at the second gap of a repair.
 const TIMEOUT_BYTES: u64 = 64 * 1024;
-/// Minimum time between two retransmissions of a gap: the first may still be in flight.
+/// Minimum time between two retransmissions of a gap: the first may still be in flight. With a longer RTT it is five quarters
+/// of that.
 const MIN_RETRANSMISSION_INTERVAL: Span = Span::from_millis(300);
 /// Time without an acknowledgement after which bytes are sent again. It is longer than the endpoint retransmits
 /// fragments and waits for them.
@@ -27,6 +28,18 @@ pub(crate) struct Segment<C> {
     pub(crate) offset: u64,
     pub(crate) chunk: Option<C>,
     pub(crate) fin: bool,
+}
+
+/// The repair of what was lost in a window. An acknowledgement tells the first gap only, and every further one takes a round
+/// trip. So each sends twice as many bytes again as the one before it.
+#[derive(Debug, Default)]
+struct Repair {
+    /// The end of what was sent when it began.
+    end: u64,
+    /// The end of what was sent again last.
+    sent_again: u64,
+    /// The bytes of the next gap and of what follows it that are sent again.
+    bytes: u64,
 }
 
 /// One direction's sending end.
@@ -52,6 +65,10 @@ pub(crate) struct SendStream<C> {
     /// Index of a chunk at or before the first lost offset, and the offset of its first byte.
     lost_chunk: (usize, u64),
     is_fin_lost: bool,
+    repair: Repair,
+    /// An offset, and when all before it was first sent: the acknowledgement gives the RTT.
+    timed: Option<(u64, Instant)>,
+    rtt: Span,
     /// Whether the peer is to be asked for its window.
     is_probe_due: bool,
     last_retransmission: Instant,
@@ -79,6 +96,9 @@ impl<C: Chunk> SendStream<C> {
             lost: 0..0,
             lost_chunk: (0, 0),
             is_fin_lost: false,
+            repair: Repair::default(),
+            timed: None,
+            rtt: Span::ZERO,
             is_probe_due: false,
             last_retransmission: Instant::ZERO,
             last_progress: Instant::ZERO,
@@ -157,6 +177,9 @@ impl<C: Chunk> SendStream<C> {
             }
             let offset = self.next;
             self.next += u64::from(to - from);
+            if self.timed.is_none() && !self.is_in_repair() {
+                self.timed = Some((self.next, now));
+            }
             return Some(self.segment(offset, Some(part)));
         }
         if std::mem::take(&mut self.is_probe_due) {
@@ -177,6 +200,7 @@ impl<C: Chunk> SendStream<C> {
 
     /// Queues the unacknowledged bytes before `end` for retransmission.
     fn lose(&mut self, end: u64) {
+        (self.repair.sent_again, self.timed) = (end, None);
         self.lost = self.acknowledged..end;
         self.lost_chunk = (0, self.acknowledged);
     }
@@ -214,11 +238,36 @@ impl<C: Chunk> SendStream<C> {
         if has_progress {
             self.release(offset.min(self.end), memory);
             (self.last_progress, self.backoff) = (now, 0);
+            if let Some((_, sent)) = self.timed.take_if(|(timed, _)| *timed <= offset) {
+                self.rtt = now.since(sent);
+            }
         }
-        let is_gap = gap_end.min(self.next) > self.acknowledged && offset == self.acknowledged;
-        if is_gap && (has_progress || now.since(self.last_retransmission) >= MIN_RETRANSMISSION_INTERVAL) {
-            self.lose(gap_end.min(self.next));
+        let gap_end = gap_end.min(self.next);
+        if gap_end > self.acknowledged && offset == self.acknowledged && self.may_retransmit(now) {
+            self.repair(gap_end);
         }
+    }
+
+    /// Whether lost data that was sent before the current repair began is not acknowledged.
+    fn is_in_repair(&self) -> bool {
+        self.acknowledged < self.repair.end
+    }
+
+    /// Whether what was sent again is acknowledged, or has had the time to be.
+    fn may_retransmit(&self, now: Instant) -> bool {
+        let interval = MIN_RETRANSMISSION_INTERVAL.max(self.rtt + self.rtt / 4);
+        let is_answered = self.acknowledged >= self.repair.sent_again;
+        self.lost.is_empty() && (is_answered || now.since(self.last_retransmission) >= interval)
+    }
+
+    /// Sends the gap before `gap_end` again, and more behind it if it is not the first one.
+    fn repair(&mut self, gap_end: u64) {
+        if !self.is_in_repair() {
+            (self.repair.end, self.repair.bytes) = (self.next, 0);
+        }
+        let end = gap_end.max(self.repair.end.min(self.acknowledged + self.repair.bytes));
+        self.repair.bytes = TIMEOUT_BYTES.max(2 * (end - self.acknowledged));
+        self.lose(end);
     }
 
     /// Forgets the bytes before `offset`.

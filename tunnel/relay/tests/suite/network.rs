@@ -27,6 +27,8 @@ pub(crate) struct Channel {
     pub(crate) max_delay: Span,
     /// Every message sent between these times is lost.
     pub(crate) outage: (Instant, Instant),
+    /// Every second message sent between these times is lost.
+    pub(crate) halved: (Instant, Instant),
 }
 
 impl Channel {
@@ -36,6 +38,7 @@ impl Channel {
         min_delay: Span::from_millis(10),
         max_delay: Span::from_millis(10),
         outage: (Instant::ZERO, Instant::ZERO),
+        halved: (Instant::ZERO, Instant::ZERO),
     };
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct Network {
     /// Messages on their way: (arrival, order, destination), message.
     in_flight: BTreeMap<(Instant, u64, usize), Message<Bytes>>,
     sent: u64,
+    /// Messages given to the channel.
+    offered: u64,
     /// Data bytes carried, retransmissions included.
     pub(crate) carried: u64,
 }
@@ -107,6 +112,7 @@ impl Network {
             random: RngStream::named(seed, "channel"),
             in_flight: BTreeMap::new(),
             sent: 0,
+            offered: 0,
             carried: 0,
         }
     }
@@ -165,7 +171,11 @@ impl Network {
 
     /// Puts a message on its way, none, one or two times.
     fn send(&mut self, destination: usize, message: &Message<Bytes>) {
-        let Channel { loss, duplication, min_delay, max_delay, outage } = self.channel;
+        let Channel { loss, duplication, min_delay, max_delay, outage, halved } = self.channel;
+        self.offered += 1;
+        if (halved.0..halved.1).contains(&self.now) && self.offered.is_multiple_of(2) {
+            return;
+        }
         let copies = 1 + u32::from(self.random.chance(duplication));
         for _ in 0..copies {
             if self.random.chance(loss) || (outage.0..outage.1).contains(&self.now) {

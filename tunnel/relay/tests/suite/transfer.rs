@@ -45,6 +45,21 @@ fn without_loss_nothing_is_sent_twice() {
     assert_eq!(network.carried, 5_001_000);
 }
 
+/// Every second message of a window is lost, over a path with a satellite's RTT. After the handshake and the window, the first
+/// gap is sent again, then 64, 128, 256 and 512 KiB, then the rest of a megabyte, each a round trip later.
+#[test]
+fn many_gaps_of_a_long_path_are_repaired_in_few_round_trips() {
+    let delay = Span::from_millis(300);
+    let window = Instant::ZERO + delay * 2;
+    let halved = (window, window + Span::from_millis(100));
+    let channel = Channel { min_delay: delay, max_delay: delay, halved, ..Channel::CLEAN };
+    let mut network = Network::new(1, channel, RelayConfig::default());
+    let id = network.connect(1, Application::sending(1_000_000), Application::sending(10));
+    network.run_until(|network| network.applications(id)[1].received.len() == 1_000_000);
+    assert!(network.now <= Instant::ZERO + delay * 2 * 8, "{:?}", network.now);
+    assert!(network.carried <= 2_000_000, "{} bytes", network.carried);
+}
+
 #[test]
 fn an_outage_of_half_a_minute_is_survived() {
     let outage = (Instant::ZERO + Span::from_millis(100), Instant::ZERO + Span::from_secs(30));
