@@ -18,6 +18,7 @@ from gymnasium.spaces import Discrete  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from pettingzoo.test import parallel_api_test  # type: ignore[import-untyped]  # noqa: E402
 
+from conftest import ROOT  # noqa: E402
 from ropewalk import ActionError, ConfigError, Scenario  # noqa: E402
 from ropewalk.learning import packet_features, parallel_env, scenario_env, scenario_parallel_env  # noqa: E402
 
@@ -102,6 +103,13 @@ def test_an_environment_of_packets_keeps_to_gymnasium(two: Scenario) -> None:
         env.step(2)
     with pytest.raises(ConfigError, match="history: a scheduler of packets sees the paths as they are"):
         scenario_env(two, "download", decides="packet", history=2)
+
+
+def test_the_reference_describes_what_is_observed_at_a_packet() -> None:
+    page = (ROOT / "docs/reference/policies.md").read_text()
+    of_path, of_connection = packet_features()
+    for feature in (*of_path, *of_connection):
+        assert f"| `{feature.name}` | {feature.unit} | {feature.description} |".replace("|  |", "| |") in page
 
 
 def test_drawn_worlds_and_vectorised_ones_decide_by_packets_too() -> None:

@@ -1,7 +1,7 @@
 //! Files of policies: what their metadata has to say, and the algorithm `policy` of the registry.
 
 use control::{Context, Controller, FILE, LinuxRelease, ParamValue, PathEvent, PathInfo, Reduction, registry};
-use policy::{Interval, Policy, PolicyFile};
+use policy::{Interval, PolicyFile};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
