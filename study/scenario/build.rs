@@ -1,6 +1,8 @@
 //! Writes the table of built-in scenarios: the shipped ones and the files that they name, without those that compare with
 //! a stored results folder and those that only time the simulator.
 
+#![expect(clippy::disallowed_methods, reason = "a build script reads and writes files")]
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

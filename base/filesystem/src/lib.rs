@@ -4,6 +4,8 @@
 //! user fills the folder. Its type, length and owner are then read from its descriptor. [`Folder`] is for programs of
 //! root that keep files in a folder of another user; [`open`], [`read()`] and [`copy`] are for files from another user.
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this crate is about files")]
+
 mod folder;
 mod regular;
 

@@ -11,7 +11,6 @@ pub use registration::{Entry, RegisterError, Registered, code_version};
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,13 +71,18 @@ impl ParamValue {
     ///
     /// # Errors
     /// The file cannot be read, is not a regular file, or is longer than [`MAX_FILE_BYTES`].
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "a parameter may be a file, which the reader of the scenario opens here"
+    )]
     pub fn read_file(path: &Path) -> io::Result<Self> {
         // `filesystem::read` would add features of nix, so that each choice of packages would build everything again.
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it must be a regular file"));
         }
         let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        std::fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > MAX_FILE_BYTES {
             return Err(io::Error::other(format!("longer than {} MiB", MAX_FILE_BYTES >> 20)));
         }

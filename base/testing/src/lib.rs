@@ -1,15 +1,17 @@
-//! For tests only: skips, which are counted; waits for conditions; campaigns of seeds; a counting allocator; JSON against its
-//! schema.
+//! For tests only: skips, which are counted; waits for conditions; campaigns of seeds; saved inputs of fuzzing; a counting
+//! allocator; JSON against its schema.
 //!
 //! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
 //! durations in virtual time.
 
 mod allocator;
 mod campaign;
+mod corpus;
 mod schema;
 
 pub use allocator::{CountingAllocator, allocations, bytes_in_use};
 pub use campaign::{SEEDS, Seeds, campaign};
+pub use corpus::saved_inputs;
 pub use schema::violations;
 
 use std::fs::OpenOptions;

@@ -1,5 +1,7 @@
 //! Scripts of our own, each of which passes on Linux 6.18 too; and scripts that nobody would write.
 
+#![expect(clippy::disallowed_methods, reason = "tests read files")]
+
 use proptest::prelude::*;
 use ropewalk_drill::{Options, Outcome, ScriptError, run};
 use std::fs;

@@ -1,5 +1,7 @@
 //! The files that a scenario names: traces, and parameters of algorithms.
 
+#![expect(clippy::disallowed_methods, reason = "a scenario names files")]
+
 use crate::{built_in, trace};
 use filesystem::Links;
 use link::RateTrace;

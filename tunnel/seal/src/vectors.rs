@@ -7,6 +7,8 @@
 //!
 //! After an intended change `ROPEWALK_WRITE_VECTORS=1 cargo test -p ropewalk-seal --lib vectors` writes the file.
 
+#![expect(clippy::disallowed_methods, reason = "the vectors are a file")]
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 

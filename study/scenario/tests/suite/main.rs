@@ -1,5 +1,7 @@
 //! Scenario files: what is read, and what is refused.
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read files")]
+
 mod bad_inputs;
 mod capacity;
 mod common;

@@ -3,6 +3,8 @@
 //! MPT (draft-lencse-tsvwg-mpt) has an `interface.conf` and one file for each connection in `connections/`. All of
 //! their keys are known here; keys without a counterpart are noted.
 
+#![expect(clippy::disallowed_methods, reason = "MPT's configuration is a folder")]
+
 mod convert;
 mod ini;
 

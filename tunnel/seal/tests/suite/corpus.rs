@@ -1,16 +1,10 @@
 //! The checks of the fuzz targets, over the inputs saved in `fuzz/corpus` and over random ones.
 
-use std::fs;
-use std::path::Path;
-
 use proptest::prelude::*;
 use seal::check;
 
 fn check_saved_inputs(target: &str, check: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let inputs = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let count = inputs.map(|input| check(&fs::read(input.unwrap().path()).unwrap())).count();
-    assert!(count >= 3, "{} holds inputs", folder.display());
+    testing::saved_inputs(target).iter().for_each(|input| check(input));
 }
 
 #[test]

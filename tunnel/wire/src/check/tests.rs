@@ -1,6 +1,5 @@
 use super::*;
 use proptest::prelude::*;
-use std::path::Path;
 
 type Check = fn(&[u8]);
 
@@ -15,18 +14,9 @@ const TARGETS: [(&str, Check); 7] = [
     ("delivery", delivery),
 ];
 
-/// The saved inputs of a target.
-fn saved_inputs(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let inputs = std::fs::read_dir(&folder).expect("a folder of inputs");
-    let inputs: Vec<_> = inputs.map(|input| std::fs::read(input.unwrap().path()).unwrap()).collect();
-    assert!(inputs.len() >= 5, "{} has few inputs", folder.display());
-    inputs
-}
-
 #[test]
 fn the_saved_inputs_of_fuzzing_pass_every_check() {
-    TARGETS.into_iter().for_each(|(target, check)| saved_inputs(target).iter().for_each(|input| check(input)));
+    TARGETS.into_iter().for_each(|(target, check)| testing::saved_inputs(target).iter().for_each(|input| check(input)));
 }
 
 /// Mutations of saved inputs that are tested, of each target.
@@ -36,7 +26,7 @@ const MUTATIONS: u64 = 20_000;
 fn mutations_of_the_saved_inputs_pass_every_check() {
     let mut random = units::RngStream::named(1, "near the corpus");
     for (target, check) in TARGETS {
-        let inputs = saved_inputs(target);
+        let inputs = testing::saved_inputs(target);
         for _ in 0..MUTATIONS {
             let mut input = inputs[random.below(inputs.len() as u64) as usize].clone();
             for _ in 0..=random.below(4) {
