@@ -7,6 +7,7 @@
 //! - `machine`: our sender in virtual time, which plays a script.
 //! - `recording`: the state of a sender around each acknowledgement, and the packets that it sent.
 //! - `difference`: the first difference of two recordings; `timeline`: the events before it, in words.
+//! - `golden`: a script with the recording of a kernel that is kept.
 //! - `explain`: named changes of our machine, one of which may make a difference disappear.
 //! - [`receiving`]: the same for a receiver.
 //! - `shrink`: shorter scripts to try; `coverage`: the states and transitions that recordings reached.
@@ -14,6 +15,7 @@
 mod coverage;
 mod difference;
 mod explain;
+mod golden;
 mod machine;
 mod network;
 mod peer;
@@ -27,9 +29,10 @@ mod timeline;
 pub use coverage::Coverage;
 pub use difference::{Difference, Tolerance, first_difference};
 pub use explain::{Explanation, closest, explanation};
+pub use golden::Golden;
 pub use machine::play;
 pub use network::script_of;
-pub use recording::{Golden, Recording, Sent, SentKind, State};
+pub use recording::{Recording, Sent, SentKind, State};
 pub use script::{Layout, PeerAck, Script, Setup, Write};
 pub use shrink::candidates;
 pub use situation::Situation;

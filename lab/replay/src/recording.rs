@@ -1,18 +1,6 @@
 //! The behaviour of a sender while a script was played.
 
-use crate::script::Script;
 use serde::{Deserialize, Serialize};
-
-/// A script that is kept with a kernel's recording.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Golden {
-    /// The kernel in words.
-    pub kernel: String,
-    /// The script.
-    pub script: Script,
-    /// The kernel's recording.
-    pub recording: Recording,
-}
 
 /// The recording of a script, of our machine or of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

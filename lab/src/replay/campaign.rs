@@ -6,7 +6,7 @@ use super::shrinking::{Case, shrink};
 use super::side::{Receivers, Senders, Side};
 use super::verdicts::{Verdict, Verdicts, to_json};
 use crate::BackendChoice;
-use replay::{Coverage, Tolerance};
+use replay::{Coverage, Golden, Tolerance};
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
@@ -202,7 +202,7 @@ impl<S: Side> Campaign<'_, S> {
 
     fn write(&self, folder: &Path, name: &str, script: S::Script, recording: S::Recording) -> Outcome<()> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let golden = S::golden(self.judge.describe(), script, recording);
+        let golden = Golden { kernel: self.judge.describe(), script, recording };
         Ok(fs::write(folder.join(format!("{name}.json")), to_json(&golden)?)?)
     }
 }

@@ -2,14 +2,13 @@
 
 use super::judge::Judge;
 use crate::Error;
-use replay::{Coverage, Difference, Explanation, Golden, Recording, Script, Situation, Tolerance, receiving};
+use replay::{Coverage, Difference, Explanation, Recording, Script, Situation, Tolerance, receiving};
 use serde::Serialize;
 
 /// A side of a connection: its scripts, and how they are played and compared.
 pub(super) trait Side {
-    type Script: Clone + PartialEq;
-    type Recording: Clone;
-    type Golden: Serialize;
+    type Script: Clone + PartialEq + Serialize;
+    type Recording: Clone + Serialize;
 
     /// The name of its campaign.
     fn name(&self) -> &str;
@@ -57,8 +56,6 @@ pub(super) trait Side {
 
     /// Counts the transitions of a recording.
     fn cover(_: &mut Coverage, _: &Self::Script, _: &Self::Recording) {}
-
-    fn golden(kernel: String, script: Self::Script, recording: Self::Recording) -> Self::Golden;
 }
 
 /// Our sender, with a congestion control.
@@ -69,7 +66,6 @@ pub(super) struct Senders<'a> {
 impl Side for Senders<'_> {
     type Script = Script;
     type Recording = Recording;
-    type Golden = Golden;
 
     fn name(&self) -> &str {
         self.congestion
@@ -118,10 +114,6 @@ impl Side for Senders<'_> {
     fn cover(coverage: &mut Coverage, script: &Script, recording: &Recording) {
         coverage.add(script, recording);
     }
-
-    fn golden(kernel: String, script: Script, recording: Recording) -> Golden {
-        Golden { kernel, script, recording }
-    }
 }
 
 /// Our receiver.
@@ -130,7 +122,6 @@ pub(super) struct Receivers;
 impl Side for Receivers {
     type Script = receiving::Script;
     type Recording = receiving::Recording;
-    type Golden = receiving::Golden;
 
     fn name(&self) -> &str {
         "receiver"
@@ -176,9 +167,5 @@ impl Side for Receivers {
 
     fn late_us(recording: &Self::Recording) -> u64 {
         recording.late_us
-    }
-
-    fn golden(kernel: String, script: Self::Script, recording: Self::Recording) -> Self::Golden {
-        receiving::Golden { kernel, script, recording }
     }
 }

@@ -15,9 +15,12 @@ mod shrink;
 mod situation;
 mod timeline;
 
+/// A script that is kept with a kernel's recording.
+pub type Golden = crate::Golden<Script, Recording>;
+
 pub use difference::first_difference;
 pub use machine::play;
-pub use recording::{Golden, Recording, SentAck};
+pub use recording::{Recording, SentAck};
 pub use script::{Arrival, Event, Kind, Script, Setup};
 pub use shrink::candidates;
 pub use situation::script_of;

@@ -2,25 +2,12 @@
 //!
 //! `cargo xtask kernel-drill --keep FOLDER` writes such records; a difference that was mended stays as one.
 
-use ropewalk_replay::{Golden, Tolerance, first_difference, play, timeline};
-use std::fs;
-use std::path::{Path, PathBuf};
-
-/// In virtual time our machine and a kernel send at the same microseconds, but for those that a kernel's clock counts while it
-/// computes.
-const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
+use crate::{TOLERANCE, records_in};
+use ropewalk_replay::{Golden, first_difference, play, timeline};
+use std::path::PathBuf;
 
 fn records() -> Vec<(PathBuf, Golden)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("a folder is read").path()).collect();
-    files.sort();
-    let read = |file: PathBuf| {
-        let text = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let golden = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        (file, golden)
-    };
-    files.into_iter().map(read).collect()
+    records_in("golden")
 }
 
 #[test]
