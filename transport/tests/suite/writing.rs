@@ -224,7 +224,7 @@ fn psh_ends_super_segments_of_several_and_the_data() {
     };
     assert_eq!(pushed(100, true, u64::MAX), [9, 18, 27, 36, 45, 54, 63, 72, 81, 90, 99]);
     assert_eq!(pushed(100, true, 19), [9, 18, 19]);
-    assert_eq!(pushed(100, false, u64::MAX), []);
+    assert_eq!(pushed(100, false, u64::MAX), [0; 0]);
 }
 
 /// Linux `tcp_tso_should_defer`: nothing waits if the latest packet left more than a millisecond ago.

@@ -52,7 +52,7 @@ impl Fixture {
 fn a_flood_is_processed_up_to_the_threshold_and_a_peer_gets_a_response() {
     let mut fixture = Fixture::new();
     fixture.flood(secs(1), 10_000);
-    assert_eq!(fixture.responder.counters().get(DropReason::UnknownPeer), UNDER_LOAD_THRESHOLD.into());
+    assert_eq!(fixture.responder.counters().get(DropReason::UnknownPeer), u64::from(UNDER_LOAD_THRESHOLD));
     assert_eq!(fixture.responder.counters().get(DropReason::CookieRequired), 10_000 - u64::from(UNDER_LOAD_THRESHOLD));
     let initiation = fixture.initiate(secs(1));
     let cookie =
