@@ -39,6 +39,7 @@ impl Simulation {
     /// # Panics
     /// As [`run`], if the experiment names a link, path or tunnel that it does not have.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
+        policy::register();
         let experiment = experiment.with_seed(seed).into_owned();
         let engine = Engine::new(&experiment, seed)?;
         Ok(Self { engine, experiment, seed, now: Instant::ZERO })

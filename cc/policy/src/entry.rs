@@ -6,10 +6,17 @@ use control::{
     PathEvent, Properties,
 };
 use std::collections::BTreeMap;
+use std::sync::Once;
 use units::PathId;
 
-/// Registers the algorithm `policy`. A program calls it once, at its start; a second call changes nothing.
+/// Registers the algorithm `policy`, at the first call. The simulator calls it before a run; a program that lists algorithms
+/// or uses them otherwise does so at its start.
 pub fn register() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(register_entry);
+}
+
+fn register_entry() {
     let entry = AlgorithmEntry {
         name: "policy",
         aliases: &[],

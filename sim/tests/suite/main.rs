@@ -20,6 +20,7 @@ mod limits;
 mod links;
 mod mptcp;
 mod ns2;
+mod policy;
 mod queues;
 mod quic;
 mod random_experiments;

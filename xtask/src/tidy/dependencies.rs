@@ -87,6 +87,7 @@ const CRATES: &[CrateRule] = &[
             "machine",
             "mpt",
             "params",
+            "policy",
             "record",
             "relay",
             "scenario",

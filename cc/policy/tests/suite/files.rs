@@ -1,7 +1,7 @@
 //! Files of policies: what their metadata has to say, and the algorithm `policy` of the registry.
 
 use control::{Context, Controller, FILE, LinuxRelease, ParamValue, PathEvent, PathInfo, Reduction, registry};
-use policy::{Interval, PolicyFile};
+use ropewalk_policy::{Interval, PolicyFile};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ fn one_reading_serves_all_connections() {
 
 #[test]
 fn the_registry_refuses_a_missing_file_and_a_bad_one() {
-    policy::register();
-    policy::register();
+    ropewalk_policy::register();
+    ropewalk_policy::register();
     let entry = registry::find("policy").unwrap();
     let missing = entry.controller(&BTreeMap::new()).unwrap_err();
     assert_eq!((missing.key.as_str(), missing.to_string().contains("`file` is missing")), ("file", true));
@@ -105,7 +105,7 @@ fn start(controller: &mut dyn Controller, path: u16) {
 
 #[test]
 fn a_policy_that_answers_nan_is_replaced_by_cubic_and_says_so() {
-    policy::register();
+    ropewalk_policy::register();
     let entry = registry::find("policy").unwrap();
     let mut steady = entry.controller(&parameters("steady.onnx")).unwrap();
     start(&mut *steady, 0);
@@ -118,7 +118,7 @@ fn a_policy_that_answers_nan_is_replaced_by_cubic_and_says_so() {
 
 #[test]
 fn a_policy_for_two_paths_fails_when_there_is_a_third() {
-    policy::register();
+    ropewalk_policy::register();
     let mut group = registry::find("policy").unwrap().controller(&parameters("group.onnx")).unwrap();
     start(&mut *group, 0);
     start(&mut *group, 1);

@@ -1,6 +1,6 @@
 //! Models are read, refused and evaluated. `tests/models/make.py` made them, and the answers of onnxruntime.
 
-use policy::onnx::{Evaluator, Model, ModelError};
+use ropewalk_policy::onnx::{Evaluator, Model, ModelError};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The page of policies has the facts of every feature and action.
 
-use policy::{Action, Feature};
+use ropewalk_policy::{Action, Feature};
 
 const PAGE: &str = include_str!("../../../../docs/reference/policies.md");
 
