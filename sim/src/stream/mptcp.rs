@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::packet::Body;
 use crate::stream::config::{ConfigSource, MultipathConfig, StreamConfig, tcp_header};
-use crate::stream::multipath::{ReceiverStats, SenderStats};
+use crate::stream::multipath::{self, ReceiverStats, SenderStats};
 use crate::stream::transport::{self as stream, Command, Content, Output, PacketInfo, SenderStatus, Transport};
 use control::Controller;
 use link::EcnField;
@@ -139,24 +139,14 @@ impl Transport for Mptcp {
     }
 }
 
-impl From<Command> for mptcp::Input<'_> {
-    fn from(command: Command) -> Self {
-        match command {
-            Command::Connect => Self::Connect,
-            Command::Write { segments, .. } => Self::Write(segments),
-            Command::Stop => Self::Stop,
-            Command::Timeout => Self::Timeout,
-        }
-    }
-}
+multipath::commands_are_inputs!(mptcp::Input<'_>);
 
 impl stream::Sender for Sender {
     type Packet = Segment;
     type Reply = Ack;
 
-    fn command(&mut self, now: Instant, command: Command) {
-        self.machine.handle(now, command.into());
-    }
+    stream::sender_methods!();
+    multipath::multipath_sender_methods!();
 
     fn on_reply(&mut self, now: Instant, ack: &Ack) -> Option<(u16, Span)> {
         self.machine.handle(now, mptcp::Input::Ack(ack));
@@ -204,46 +194,14 @@ impl stream::Sender for Sender {
         subflows.map(|(index, (sender, _))| SenderStatus::of_tcp(sender, self.machine.failures(index)))
     }
 
-    fn stats(&self) -> Option<&SenderStats> {
-        Some(&self.stats)
-    }
-
-    fn stats_mut(&mut self) -> Option<&mut SenderStats> {
-        Some(&mut self.stats)
-    }
-
     fn record(&self, flow: Flow) -> Flow {
         let counters = self.machine.counters();
         let multipath = self.stats.record(counters.copies, counters.reinjected);
         Flow { protocol: Protocol::Mptcp, multipath: Some(multipath), ..flow }
     }
 
-    fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.machine.limited_times(now)
-    }
-
-    fn limit(&self) -> Limit {
-        self.machine.limit()
-    }
-
-    fn limit_times(&self, now: Instant) -> LimitTimes {
-        self.machine.limit_times(now)
-    }
-
     fn subflow_limit_times(&self, now: Instant) -> impl Iterator<Item = LimitTimes> {
         self.machine.subflows().map(move |(sender, _)| sender.limit_times(now))
-    }
-
-    fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
-        self.machine.controller_mut()
-    }
-
-    fn scheduler_mut(&mut self) -> Option<&mut Box<dyn Scheduler>> {
-        Some(self.machine.scheduler_mut())
-    }
-
-    fn choices_mut(&mut self) -> Option<&mut Choices> {
-        Some(self.machine.choices_mut())
     }
 }
 
@@ -251,14 +209,8 @@ impl stream::Receiver for Receiver {
     type Packet = Segment;
     type Reply = Ack;
 
-    #[inline]
-    fn deadline(&self) -> Instant {
-        self.machine.deadline()
-    }
-
-    fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
-        self.machine.on_timeout(now)
-    }
+    stream::receiver_methods!();
+    multipath::multipath_receiver_methods!();
 
     fn on_packet(&mut self, now: Instant, segment: &Segment, data_bytes: u32, is_marked: bool) -> Option<Ack> {
         self.stats.add_arrival(segment.subflow, data_bytes);
@@ -269,25 +221,5 @@ impl stream::Receiver for Receiver {
 
     fn piggyback(&mut self, now: Instant, subflow: u16) -> Option<Ack> {
         Some(self.machine.piggyback(now, subflow))
-    }
-
-    #[inline]
-    fn delivered(&self) -> u64 {
-        self.machine.delivered()
-    }
-
-    fn stats(&self) -> Option<&ReceiverStats> {
-        Some(&self.stats)
-    }
-
-    fn stats_mut(&mut self) -> Option<&mut ReceiverStats> {
-        Some(&mut self.stats)
-    }
-
-    fn record(&self, mss: u32, flow: Flow) -> Flow {
-        let counters = self.machine.counters();
-        let of_sender = flow.multipath.unwrap_or_default();
-        let multipath = self.stats.record(counters.max_out_of_order, counters.copies_arrived_first, of_sender);
-        Flow { duplicate_bytes: Some(counters.duplicates * u64::from(mss)), multipath: Some(multipath), ..flow }
     }
 }

@@ -91,3 +91,63 @@ impl ReceiverStats {
         }
     }
 }
+
+/// Those methods of a sender of several paths that its fields `machine` and `stats` have.
+macro_rules! multipath_sender_methods {
+    () => {
+        fn stats(&self) -> Option<&SenderStats> {
+            Some(&self.stats)
+        }
+
+        fn stats_mut(&mut self) -> Option<&mut SenderStats> {
+            Some(&mut self.stats)
+        }
+
+        fn scheduler_mut(&mut self) -> Option<&mut Box<dyn Scheduler>> {
+            Some(self.machine.scheduler_mut())
+        }
+
+        fn choices_mut(&mut self) -> Option<&mut Choices> {
+            Some(self.machine.choices_mut())
+        }
+    };
+}
+pub(super) use multipath_sender_methods;
+
+/// Those methods of a receiver of several paths that its fields `machine` and `stats` have.
+macro_rules! multipath_receiver_methods {
+    () => {
+        fn stats(&self) -> Option<&ReceiverStats> {
+            Some(&self.stats)
+        }
+
+        fn stats_mut(&mut self) -> Option<&mut ReceiverStats> {
+            Some(&mut self.stats)
+        }
+
+        fn record(&self, mss: u32, flow: Flow) -> Flow {
+            let counters = self.machine.counters();
+            let of_sender = flow.multipath.unwrap_or_default();
+            let multipath = self.stats.record(counters.max_out_of_order, counters.copies_arrived_first, of_sender);
+            Flow { duplicate_bytes: Some(counters.duplicates * u64::from(mss)), multipath: Some(multipath), ..flow }
+        }
+    };
+}
+pub(super) use multipath_receiver_methods;
+
+/// Lets the application's commands be inputs of a machine of several paths.
+macro_rules! commands_are_inputs {
+    ($input:ty) => {
+        impl From<Command> for $input {
+            fn from(command: Command) -> Self {
+                match command {
+                    Command::Connect => Self::Connect,
+                    Command::Write { segments, .. } => Self::Write(segments),
+                    Command::Stop => Self::Stop,
+                    Command::Timeout => Self::Timeout,
+                }
+            }
+        }
+    };
+}
+pub(super) use commands_are_inputs;

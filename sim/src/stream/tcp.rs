@@ -147,10 +147,7 @@ impl stream::Sender for Sender {
     type Packet = TcpPacket;
     type Reply = Ack;
 
-    #[inline]
-    fn command(&mut self, now: Instant, command: Command) {
-        self.machine.handle(now, command.into());
-    }
+    stream::sender_methods!();
 
     #[inline]
     fn on_reply(&mut self, now: Instant, ack: &Ack) -> Option<(u16, Span)> {
@@ -181,37 +178,13 @@ impl stream::Sender for Sender {
     fn senders(&self) -> impl Iterator<Item = SenderStatus> {
         std::iter::once(SenderStatus::of_tcp(&self.machine, 0))
     }
-
-    fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.machine.limited_times(now)
-    }
-
-    fn limit(&self) -> Limit {
-        self.machine.limit()
-    }
-
-    fn limit_times(&self, now: Instant) -> LimitTimes {
-        self.machine.limit_times(now)
-    }
-
-    fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
-        self.machine.controller_mut()
-    }
 }
 
 impl stream::Receiver for Receiver {
     type Packet = TcpPacket;
     type Reply = Ack;
 
-    #[inline]
-    fn deadline(&self) -> Instant {
-        self.machine.deadline()
-    }
-
-    #[inline]
-    fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
-        self.machine.on_timeout(now)
-    }
+    stream::receiver_methods!();
 
     /// TCP takes the segments of a super-segment together.
     #[inline]
@@ -225,11 +198,6 @@ impl stream::Receiver for Receiver {
     #[inline]
     fn piggyback(&mut self, now: Instant, _subflow: u16) -> Option<Ack> {
         Some(self.machine.piggyback(now))
-    }
-
-    #[inline]
-    fn delivered(&self) -> u64 {
-        self.machine.delivered()
     }
 
     fn set_next_read(&mut self, at: Instant) {

@@ -255,3 +255,50 @@ impl SenderStatus {
         }
     }
 }
+
+/// Those methods of a [`Sender`] that its field `machine` has.
+macro_rules! sender_methods {
+    () => {
+        fn command(&mut self, now: Instant, command: Command) {
+            self.machine.handle(now, command.into());
+        }
+
+        fn limited_times(&self, now: Instant) -> LimitedTimes {
+            self.machine.limited_times(now)
+        }
+
+        fn limit(&self) -> Limit {
+            self.machine.limit()
+        }
+
+        fn limit_times(&self, now: Instant) -> LimitTimes {
+            self.machine.limit_times(now)
+        }
+
+        fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
+            self.machine.controller_mut()
+        }
+    };
+}
+pub(super) use sender_methods;
+
+/// Those methods of a [`Receiver`] that its field `machine` has.
+macro_rules! receiver_methods {
+    () => {
+        #[inline]
+        fn deadline(&self) -> Instant {
+            self.machine.deadline()
+        }
+
+        #[inline]
+        fn on_timeout(&mut self, now: Instant) -> Option<Self::Reply> {
+            self.machine.on_timeout(now)
+        }
+
+        #[inline]
+        fn delivered(&self) -> u64 {
+            self.machine.delivered()
+        }
+    };
+}
+pub(super) use receiver_methods;
