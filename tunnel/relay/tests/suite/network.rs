@@ -2,7 +2,8 @@
 
 use ropewalk_relay::{Addresses, Chunk, ConnectionId, Event, Message, Relay, RelayConfig};
 use std::collections::{BTreeMap, VecDeque};
-use units::{Instant, RngStream, Span};
+use testnet::{Arrival, LinkConfig};
+use units::{Instant, Span};
 
 /// Bytes of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,29 +19,8 @@ impl Chunk for Bytes {
     }
 }
 
-/// What happens to messages.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Channel {
-    pub(crate) loss: f64,
-    pub(crate) duplication: f64,
-    pub(crate) min_delay: Span,
-    pub(crate) max_delay: Span,
-    /// Every message sent between these times is lost.
-    pub(crate) outage: (Instant, Instant),
-    /// Every second message sent between these times is lost.
-    pub(crate) halved: (Instant, Instant),
-}
-
-impl Channel {
-    pub(crate) const CLEAN: Self = Self {
-        loss: 0.0,
-        duplication: 0.0,
-        min_delay: Span::from_millis(10),
-        max_delay: Span::from_millis(10),
-        outage: (Instant::ZERO, Instant::ZERO),
-        halved: (Instant::ZERO, Instant::ZERO),
-    };
-}
+/// A channel that loses nothing.
+pub(crate) const CLEAN: LinkConfig = LinkConfig { delay: Span::from_millis(10), ..LinkConfig::ideal() };
 
 /// The application at one end of a connection.
 #[derive(Debug, Default)]
@@ -71,13 +51,11 @@ pub(crate) struct Host {
 pub(crate) struct Network {
     pub(crate) hosts: [Host; 2],
     pub(crate) now: Instant,
-    channel: Channel,
-    random: RngStream,
-    /// Messages on their way: (arrival, order, destination), message.
-    in_flight: BTreeMap<(Instant, u64, usize), Message<Bytes>>,
+    channel: testnet::Network<Message<Bytes>>,
+    /// Every second message sent between these times is lost.
+    pub(crate) halved: (Instant, Instant),
+    /// Messages that the hosts have sent.
     sent: u64,
-    /// Messages given to the channel.
-    offered: u64,
     /// Data bytes carried, retransmissions included.
     pub(crate) carried: u64,
 }
@@ -97,7 +75,7 @@ pub(crate) fn text(length: usize) -> Vec<u8> {
 }
 
 impl Network {
-    pub(crate) fn new(seed: u64, channel: Channel, config: RelayConfig) -> Self {
+    pub(crate) fn new(seed: u64, channel: LinkConfig, config: RelayConfig) -> Self {
         let host = || Host {
             relay: Relay::new(config),
             applications: BTreeMap::new(),
@@ -108,11 +86,9 @@ impl Network {
         Self {
             hosts: [host(), host()],
             now: Instant::ZERO,
-            channel,
-            random: RngStream::named(seed, "channel"),
-            in_flight: BTreeMap::new(),
+            channel: testnet::Network::new(seed, vec![[channel; 2]]),
+            halved: (Instant::ZERO, Instant::ZERO),
             sent: 0,
-            offered: 0,
             carried: 0,
         }
     }
@@ -148,10 +124,8 @@ impl Network {
 
     fn step(&mut self) {
         self.now += Span::from_millis(1);
-        while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let destination = entry.key().2;
-            let message = entry.remove();
-            self.hosts[destination].relay.receive(self.now, message);
+        while let Some(Arrival { host, datagram, .. }) = self.channel.receive(self.now) {
+            self.hosts[host].relay.receive(self.now, datagram);
         }
         for index in 0..2 {
             let host = &mut self.hosts[index];
@@ -164,27 +138,12 @@ impl Network {
             host.max_memory = (host.max_memory.0.max(memory.0), host.max_memory.1.max(memory.1));
             while let Some(message) = self.hosts[index].relay.poll_message(self.now, 1400) {
                 self.carried += message.chunk.as_ref().map_or(0, |chunk| u64::from(chunk.len()));
-                self.send(1 - index, &message);
+                self.sent += 1;
+                let is_halved = (self.halved.0..self.halved.1).contains(&self.now);
+                if !(is_halved && self.sent.is_multiple_of(2)) {
+                    self.channel.send(self.now, (index, 0), 0, message, |message, _| Some(message));
+                }
             }
-        }
-    }
-
-    /// Puts a message on its way, none, one or two times.
-    fn send(&mut self, destination: usize, message: &Message<Bytes>) {
-        let Channel { loss, duplication, min_delay, max_delay, outage, halved } = self.channel;
-        self.offered += 1;
-        if (halved.0..halved.1).contains(&self.now) && self.offered.is_multiple_of(2) {
-            return;
-        }
-        let copies = 1 + u32::from(self.random.chance(duplication));
-        for _ in 0..copies {
-            if self.random.chance(loss) || (outage.0..outage.1).contains(&self.now) {
-                continue;
-            }
-            let spread = max_delay.saturating_sub(min_delay).as_nanos() + 1;
-            let arrival = self.now + min_delay + Span::from_nanos(self.random.below(spread));
-            self.sent += 1;
-            self.in_flight.insert((arrival, self.sent, destination), message.clone());
         }
     }
 }

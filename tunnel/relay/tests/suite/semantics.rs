@@ -1,12 +1,13 @@
 //! Opening, refusing, half-closing and resetting connections.
 
-use crate::network::{Application, Channel, Network, addresses, text};
+use crate::network::{Application, CLEAN, Network, addresses, text};
 use ropewalk_relay::{Body, ConnectionId, Event, RelayConfig, ResetReason};
+use testnet::LinkConfig;
 use units::Span;
 
 #[test]
 fn a_connection_is_accepted_only_when_the_server_has_accepted() {
-    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(1, CLEAN, RelayConfig::default());
     network.hosts[1].accepts = false;
     let id = network.connect(7, Application::sending(10), Application::sending(10));
     network.run_for(Span::from_millis(500));
@@ -23,7 +24,7 @@ fn a_connection_is_accepted_only_when_the_server_has_accepted() {
 #[test]
 fn every_reason_of_a_refusal_reaches_the_client() {
     for reason in [ResetReason::Refused, ResetReason::Unreachable, ResetReason::TimedOut] {
-        let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+        let mut network = Network::new(1, CLEAN, RelayConfig::default());
         network.hosts[1].accepts = false;
         let id = network.connect(7, Application::sending(10), Application::default());
         network.run_for(Span::from_millis(50));
@@ -37,7 +38,7 @@ fn every_reason_of_a_refusal_reaches_the_client() {
 
 #[test]
 fn a_server_answers_after_its_client_has_closed_its_direction() {
-    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(1, CLEAN, RelayConfig::default());
     let server = Application { reads: u64::MAX, ..Application::default() };
     let id = network.connect(7, Application::sending(1000), server);
     network.run_until(|network| network.applications(id)[1].is_at_end);
@@ -52,7 +53,7 @@ fn a_server_answers_after_its_client_has_closed_its_direction() {
 
 #[test]
 fn a_reset_ends_the_connection_at_the_other_end_even_if_it_is_lost() {
-    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(1, CLEAN, RelayConfig::default());
     let id = network.connect(7, Application { reads: u64::MAX, ..Application::default() }, Application::default());
     network.run_for(Span::from_millis(100));
     let now = network.now;
@@ -67,7 +68,7 @@ fn a_reset_ends_the_connection_at_the_other_end_even_if_it_is_lost() {
 
 #[test]
 fn without_an_answer_the_connection_times_out() {
-    let channel = Channel { loss: 1.0, ..Channel::CLEAN };
+    let channel = LinkConfig { loss: 1.0, ..CLEAN };
     let mut network = Network::new(1, channel, RelayConfig::default());
     let id = network.connect(7, Application::default(), Application::default());
     // Open messages are sent at 0, 1, 3, 7, 15, 31 and 63 s, and the last one is waited for until 127 s.
@@ -80,7 +81,7 @@ fn without_an_answer_the_connection_times_out() {
 #[test]
 fn too_many_connections_are_not_relayed() {
     let config = RelayConfig { max_connections: 3, ..RelayConfig::default() };
-    let mut network = Network::new(1, Channel::CLEAN, config);
+    let mut network = Network::new(1, CLEAN, config);
     for number in 0..3 {
         network.connect(number, Application::default(), Application::default());
     }
@@ -97,7 +98,7 @@ fn too_many_connections_are_not_relayed() {
 
 #[test]
 fn all_connections_are_closed_when_the_session_is_lost() {
-    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(1, CLEAN, RelayConfig::default());
     let ids = [1, 2].map(|number| network.connect(number, Application::default(), Application::default()));
     network.run_for(Span::from_millis(50));
     network.hosts[0].relay.reset_all();

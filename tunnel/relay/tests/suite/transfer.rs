@@ -1,7 +1,8 @@
 //! Bytes arrive once and in order, whatever the channel does.
 
-use crate::network::{Application, Bytes, Channel, Network, text};
+use crate::network::{Application, Bytes, CLEAN, Network, text};
 use ropewalk_relay::{ConnectionId, Event, RelayConfig};
+use testnet::LinkConfig;
 use units::{Instant, RngStream, Span};
 
 fn is_closed(network: &Network, id: ConnectionId) -> bool {
@@ -12,12 +13,12 @@ fn is_closed(network: &Network, id: ConnectionId) -> bool {
 fn both_byte_streams_arrive_in_order_over_any_channel_and_the_connection_ends() {
     for seed in testing::campaign(60).range() {
         let mut random = RngStream::named(seed, "a channel");
-        let channel = Channel {
+        let channel = LinkConfig {
             loss: random.unit() * 0.3,
             duplication: random.unit() * 0.2,
-            min_delay: Span::from_millis(random.below(20)),
-            max_delay: Span::from_millis(20 + random.below(200)),
-            ..Channel::CLEAN
+            delay: Span::from_millis(random.below(20)),
+            reordering: Span::from_millis(1 + random.below(200)),
+            ..CLEAN
         };
         let mut network = Network::new(seed, channel, RelayConfig { memory_bytes: 1 << 20, ..RelayConfig::default() });
         let lengths = [random.below(200_000) as usize, random.below(50_000) as usize];
@@ -39,7 +40,7 @@ fn both_byte_streams_arrive_in_order_over_any_channel_and_the_connection_ends() 
 
 #[test]
 fn without_loss_nothing_is_sent_twice() {
-    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(1, CLEAN, RelayConfig::default());
     let id = network.connect(1, Application::sending(5_000_000), Application::sending(1000));
     network.run_until(|network| is_closed(network, id));
     assert_eq!(network.carried, 5_001_000);
@@ -51,9 +52,8 @@ fn without_loss_nothing_is_sent_twice() {
 fn many_gaps_of_a_long_path_are_repaired_in_few_round_trips() {
     let delay = Span::from_millis(300);
     let window = Instant::ZERO + delay * 2;
-    let halved = (window, window + Span::from_millis(100));
-    let channel = Channel { min_delay: delay, max_delay: delay, halved, ..Channel::CLEAN };
-    let mut network = Network::new(1, channel, RelayConfig::default());
+    let mut network = Network::new(1, LinkConfig { delay, ..CLEAN }, RelayConfig::default());
+    network.halved = (window, window + Span::from_millis(100));
     let id = network.connect(1, Application::sending(1_000_000), Application::sending(10));
     network.run_until(|network| network.applications(id)[1].received.len() == 1_000_000);
     assert!(network.now <= Instant::ZERO + delay * 2 * 8, "{:?}", network.now);
@@ -63,7 +63,7 @@ fn many_gaps_of_a_long_path_are_repaired_in_few_round_trips() {
 #[test]
 fn an_outage_of_half_a_minute_is_survived() {
     let outage = (Instant::ZERO + Span::from_millis(100), Instant::ZERO + Span::from_secs(30));
-    let mut network = Network::new(2, Channel { outage, ..Channel::CLEAN }, RelayConfig::default());
+    let mut network = Network::new(2, CLEAN.with_outage(outage.0, outage.1), RelayConfig::default());
     // 1 MB takes longer than the 100 ms before the outage: the window opens by round trips of 20 ms.
     let reads = Application { reads: 2_000, ..Application::sending(10) };
     let id = network.connect(1, Application::sending(1_000_000), reads);
@@ -76,7 +76,7 @@ fn an_outage_of_half_a_minute_is_survived() {
 #[test]
 fn a_slow_reader_stalls_its_own_connection_only_and_holds_no_more_than_its_share() {
     let memory_bytes = 4 << 20;
-    let mut network = Network::new(3, Channel::CLEAN, RelayConfig { memory_bytes, ..RelayConfig::default() });
+    let mut network = Network::new(3, CLEAN, RelayConfig { memory_bytes, ..RelayConfig::default() });
     let slow: Vec<_> = (1..=8)
         .map(|number| network.connect(number, Application::sending(10_000_000), Application::default()))
         .collect();
@@ -95,7 +95,7 @@ fn a_slow_reader_stalls_its_own_connection_only_and_holds_no_more_than_its_share
 
 #[test]
 fn connections_with_bulk_data_take_turns_and_one_that_begins_to_send_goes_first() {
-    let mut network = Network::new(4, Channel::CLEAN, RelayConfig::default());
+    let mut network = Network::new(4, CLEAN, RelayConfig::default());
     let ids: Vec<_> =
         (0..11).map(|number| network.connect(number, Application::default(), Application::default())).collect();
     network.run_for(Span::from_millis(60));
@@ -113,7 +113,7 @@ fn connections_with_bulk_data_take_turns_and_one_that_begins_to_send_goes_first(
 #[test]
 fn a_lost_window_update_stalls_no_connection() {
     let s = |seconds| Instant::ZERO + Span::from_secs(seconds);
-    let mut network = Network::new(2, Channel { outage: (s(3), s(33)), ..Channel::CLEAN }, RelayConfig::default());
+    let mut network = Network::new(2, CLEAN.with_outage(s(3), s(33)), RelayConfig::default());
     let reader = Application { reads: 0, ..Application::sending(10) };
     let id = network.connect(1, Application::sending(40_000_000), reader);
     network.run_for(Span::from_secs(10));
@@ -127,7 +127,7 @@ fn a_lost_window_update_stalls_no_connection() {
 #[test]
 fn a_slow_reader_makes_nothing_be_sent_twice() {
     let config = RelayConfig { memory_bytes: 1 << 20, ..RelayConfig::default() };
-    let mut network = Network::new(2, Channel::CLEAN, config);
+    let mut network = Network::new(2, CLEAN, config);
     let reader = Application { reads: 100, ..Application::sending(10) };
     let id = network.connect(1, Application::sending(2_000_000), reader);
     network.run_until(|network| network.applications(id)[1].received.len() == 2_000_000);
