@@ -140,16 +140,6 @@ impl Packet {
     pub(crate) fn flow_hash(&self) -> u16 {
         self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
-
-    /// Whether it counts as a data packet; a datagram of a tunnel does in the forward direction.
-    pub(crate) fn is_data(&self) -> bool {
-        match self.body {
-            Body::TcpPacket(_) | Body::MptcpSegment(_) | Body::QuicPacket(_) | Body::Udp { .. } => true,
-            Body::TcpAck(_) | Body::MptcpAck(_) | Body::QuicReply(_) | Body::Request(_) => false,
-            Body::Datagram { is_data, .. } => is_data,
-            Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
-        }
-    }
 }
 
 /// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change. It consists of two

@@ -165,7 +165,7 @@ impl Host<'_> {
     #[inline]
     pub(crate) fn send(&mut self, end: End, body: Body, path: u16, route: Route, bytes: u32, ecn: EcnField) -> Sent {
         let direction = if end == End::Sender { self.direction } else { self.direction.other() };
-        self.network.send(route, Packet::new(body, self.flow, path, direction), bytes, ecn)
+        self.network.send(route, Packet::new(body, self.flow, path, direction), bytes, ecn, end == End::Sender)
     }
 
     /// Sets the timer of an end, unless it is due earlier.

@@ -113,11 +113,11 @@ impl Network {
         self.event_queue.schedule(self.ids.id(component), time);
     }
 
-    /// Sends a host's packet.
+    /// Sends a host's packet, which counts as a data packet or not.
     #[inline(always)]
-    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
+    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField, is_data: bool) -> Sent {
         let direction = packet.direction;
-        let descriptor = self.make(route, packet, bytes, ecn);
+        let descriptor = self.make(route, packet, bytes, ecn, is_data);
         match route {
             Route::Path(path) => self.enter_path(path, descriptor),
             Route::Tunnel => {
@@ -129,8 +129,15 @@ impl Network {
 
     /// A packet at its host, which sends it on a route now.
     #[inline(always)]
-    pub(crate) fn make(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> PacketDescriptor {
-        let (flow, is_data) = (packet.flow_hash(), packet.is_data());
+    pub(crate) fn make(
+        &mut self,
+        route: Route,
+        packet: Packet,
+        bytes: u32,
+        ecn: EcnField,
+        is_data: bool,
+    ) -> PacketDescriptor {
+        let flow = packet.flow_hash();
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn, is_data);
         if self.trace.is_some() {
             self.trace_sent(route, descriptor);
@@ -208,7 +215,7 @@ impl Network {
     #[cold]
     fn discard_corrupted(&mut self, descriptor: PacketDescriptor) {
         let packet = self.slab.get(descriptor.slot());
-        self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
+        self.corrupted[usize::from(packet.path)] += u64::from(descriptor.is_data());
         self.trace_loss(descriptor, None, LossCause::Checksum);
         self.discard(descriptor);
     }
@@ -337,7 +344,7 @@ impl Network {
             Body::Datagram { id, .. } => drop(self.datagrams.remove(id)),
             _ => {}
         }
-        if packet.is_data() && !matches!(packet.body, Body::Stray) {
+        if descriptor.is_data() && !matches!(packet.body, Body::Stray) {
             let subflow_drops = &mut self.dropped[usize::from(packet.flow)];
             let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
             subflow_drops[subflow] += 1;

@@ -195,7 +195,7 @@ impl Ropewalk {
         *carried += u64::from(body);
         let id = network.tunnel_datagrams.insert(Datagram { transmit, frames, fragments, bytes: body });
         let packet = Packet::new(Body::TunnelDatagram(id), TUNNEL_FLOW_ID, 0, direction);
-        let is_data = packet.is_data();
+        let is_data = direction == Direction::Forward;
         let slot = network.slab.insert(packet);
         let bytes = self.headers + body;
         network.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));

@@ -54,7 +54,8 @@ impl Mpt {
     /// Sends a packet of no flow.
     fn send_stray(&mut self, direction: Direction, network: &mut Network) {
         let packet = Packet::new(Body::Stray, NO_FLOW, 0, direction);
-        let descriptor = network.make(Route::Tunnel, packet, STRAY_BYTES, EcnField::NotEct);
+        let descriptor =
+            network.make(Route::Tunnel, packet, STRAY_BYTES, EcnField::NotEct, direction == Direction::Forward);
         self.enter(direction, descriptor, network);
     }
 
