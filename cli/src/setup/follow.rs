@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How often the client asks for the announcement.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// When it asks again after a failure.
+/// When it asks again after a first failure; then twice as late each time. A server of an earlier version never answers.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How often it looks at the tunnel.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -57,6 +57,8 @@ pub(super) fn run(interface: &str) {
 struct Follower {
     /// When the server is asked again; `None` since no path works.
     ask_at: Option<Instant>,
+    /// The time before that.
+    pause: Duration,
     /// Since when no path works.
     silent: Option<Instant>,
 }
@@ -68,13 +70,13 @@ impl Follower {
         if status.paths().any(|(_, path)| path.state == PathState::Up) {
             self.silent = None;
             if self.ask_at.is_none_or(|time| time <= Instant::now()) {
-                // A server of an earlier version does not answer, either.
                 let is_answered = fetch_into(interface, record).is_ok();
-                self.ask_at = Some(Instant::now() + if is_answered { INTERVAL } else { RETRY_INTERVAL });
+                self.pause = if is_answered { INTERVAL } else { (self.pause * 2).clamp(RETRY_INTERVAL, INTERVAL) };
+                self.ask_at = Some(Instant::now() + self.pause);
             }
             return Ok(());
         }
-        self.ask_at = None;
+        (self.ask_at, self.pause) = (None, Duration::ZERO);
         let since = *self.silent.get_or_insert_with(Instant::now);
         if since.elapsed() < PATIENCE || !is_server_silent(&status) {
             return Ok(());

@@ -9,7 +9,7 @@
 //! - `token`, `tokens`, `qr`: all that a client needs, as one word; `clients`: the tokens' clients; `enrolment`: the use of a token;
 //!   `inner`: which networks a token may name.
 //! - `bulk`, `csv`, `expiry`: changes of many clients by tables, and their ends; `listing`: the list of clients; `audit`: who
-//!   changed what; `backup`: a server in a file; `rotate`: other keys; `follow`: a client follows its server.
+//!   changed what; `dashboard`: where it is served; `backup`: a server in a file; `rotate`: other keys; `follow`: a client follows its server.
 //! - `client_uplinks`: a client's uplinks; `trial`: traffic that is taken over a remote login, and given back.
 //! - `host`: properties of this machine; `probe`: a test of the new tunnel.
 
@@ -22,6 +22,7 @@ mod client;
 mod client_uplinks;
 mod clients;
 mod csv;
+mod dashboard;
 mod dns;
 mod enrolment;
 mod expiry;
@@ -89,6 +90,21 @@ pub(crate) enum SetupVerb {
     },
     /// On a client: fetch now what the server announces, which happens every ten minutes
     Follow {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+    },
+    /// Serve the dashboard, which starts the tunnel again
+    Dashboard {
+        /// The address; any but a loopback one has a token
+        #[arg(default_value = "127.0.0.1:9780")]
+        address: std::net::SocketAddr,
+        /// A token also on a loopback address, for a web server in front of it
+        #[arg(long)]
+        token: bool,
+        /// Serve no dashboard
+        #[arg(long, conflicts_with = "token")]
+        off: bool,
         /// The tunnel's device
         #[arg(long, default_value = "rw0", value_parser = device_name)]
         name: String,
@@ -304,6 +320,7 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         | SetupVerb::RotateKey { .. }
         | SetupVerb::Follow { .. }
         | SetupVerb::Audit { .. }
+        | SetupVerb::Dashboard { .. }
         | SetupVerb::EndTrial { .. }
         | SetupVerb::DeleteRules { .. }
         | SetupVerb::Keep { .. } => false,
@@ -336,6 +353,9 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         ),
         SetupVerb::Follow { name } => follow::fetch(name),
         SetupVerb::Audit { name, json } => audit::show(name, *json),
+        SetupVerb::Dashboard { address, token, off, name } => {
+            dashboard::change(name, (!off).then_some(*address), *token)
+        }
         SetupVerb::Remove { name, dry_run, yes } => remove::remove(name, *dry_run, *yes),
         SetupVerb::DeleteRules { name } => record::delete_rules(&keep::comment(name)).map_err(environment),
         SetupVerb::Keep { name } => keep::run(name),

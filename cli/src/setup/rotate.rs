@@ -194,7 +194,7 @@ fn read_key(file: &Path) -> Result<PrivateKey, Failure> {
 }
 
 /// Writes a new file with a secret, with the owner of `like`.
-fn write_as(path: &Path, text: &str, like: &Path) -> Result<(), String> {
+pub(super) fn write_as(path: &Path, text: &str, like: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let write = || {
         let owner = fs::symlink_metadata(like)?;

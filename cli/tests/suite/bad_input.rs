@@ -98,6 +98,8 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a comparison with nothing", 4, "not a results folder", &["compare", "{dir}", "{dir}/none"]),
     ("a folder without another to compare it with", 2, "of 3, c has no partner", &["compare", "a", "b", "c"]),
     ("a tunnel's misspelt key", 3, "did you mean `address`?", &["check", "{dir}/tunnel.toml"]),
+    ("a list of hosts with a misspelt key", 3, "did you mean `name`?", &["fleet", "{dir}/hosts.toml"]),
+    ("a list of hosts that is not there", 3, "cannot read the list of hosts", &["fleet", "{dir}/none.toml"]),
     ("a tunnel's file that is not there", 3, "cannot read the configuration", &["up", "{dir}/none.toml"]),
     ("a tunnel that is not up", 4, "no tunnel rw-none is up", &["show", "rw-none"]),
     ("a tunnel that is not up, by its file", 4, "no tunnel tunnel is up", &["down", "{dir}/tunnel.toml"]),
@@ -177,6 +179,7 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     }
     write(&dir, "bad.pkt", "// A script.\n0 sokcet(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
     write(&dir, "no-handshake.pkt", "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
+    write(&dir, "hosts.toml", "[[server]]\nnmae = 'a'\nurl = 'http://192.0.2.1/'\n");
     write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));

@@ -150,6 +150,20 @@ fn a_list_says_who_is_connected_and_a_revoked_or_expired_client_has_no_session()
     let listed = internet.ropewalk(SERVER, "setup server --list");
     assert!(listed.contains("enrolled, connected by 2 of 2 paths, version "), "{listed}");
 
+    // A dashboard, and none again; with a token where others reach it.
+    let served = internet.ropewalk(SERVER, "setup dashboard 0.0.0.0:9780");
+    assert!(served.contains("/etc/ropewalk/rw0.dashboard-token"), "{served}");
+    let status = |token: &str| {
+        let script = format!(
+            "curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer {token}\" http://127.0.0.1:9780/v1/status"
+        );
+        internet.run(SERVER, &["sh", "-c", &script])
+    };
+    assert_eq!((status("$(cat /etc/ropewalk/rw0.dashboard-token)"), status("x")), ("200".into(), "401".into()));
+    internet.ropewalk(SERVER, "setup dashboard --off");
+    assert!(!internet.run(SERVER, &["cat", "/etc/ropewalk/rw0.toml"]).contains("dashboard"));
+    assert!(eventually(|| of_client(&internet, "client1", "state") == "connected"), "{:?}", clients(&internet));
+
     // Its time ends while it is connected; the client's clock has no say in it.
     internet.ropewalk(SERVER, "setup server --expire client1=12h");
     let is_warned = || internet.ropewalk(SERVER, "show rw0 --json").contains("its time ends in 12 h");

@@ -11,11 +11,11 @@ use std::net::TcpStream;
 use std::process::Command;
 use testing::{Reason, eventually, skip};
 
-const ADDRESS: &str = "127.0.0.1:9780";
+pub(crate) const ADDRESS: &str = "127.0.0.1:9780";
 const LINKS: [&str; 2] = ["rate=10mbit delay=5ms", "rate=5mbit delay=10ms"];
 
 /// A pair whose left daemon has a dashboard and a history file.
-fn pair(keys: &str) -> Option<TunnelPair> {
+pub(crate) fn pair(keys: &str) -> Option<TunnelPair> {
     let mut pair = TunnelPair::configured(IPV4, &LINKS)?;
     let history = pair.folder(LEFT).join("rw0.history");
     let token = pair.folder(LEFT).join("token");

@@ -25,6 +25,7 @@ mod dashboard;
 mod enrolment;
 mod failures;
 mod field;
+mod fleet;
 mod hostile;
 mod hostile_client;
 mod inside;

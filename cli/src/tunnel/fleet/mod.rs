@@ -125,9 +125,11 @@ fn verdict(rows: &[Row]) -> Result<(), Failure> {
 
 fn read(file: &Path) -> Result<Vec<Host>, Failure> {
     let name = file.display().to_string();
-    let text = fs::read_to_string(file).map_err(|error| Failure::Environment(format!("{name}: {error}")))?;
+    let unreadable = |error| Error::unreadable(&name, format!("cannot read the list of hosts: {error}"));
+    let text = fs::read_to_string(file).map_err(|error| Failure::Configuration(unreadable(error).into()))?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    parse_hosts(&text, folder).map_err(|diagnostic| Failure::Usage(Error::new(&name, &text, diagnostic).to_string()))
+    let wrong = |diagnostic| Failure::Configuration(Error::new(&name, &text, diagnostic).into());
+    parse_hosts(&text, folder).map_err(wrong)
 }
 
 fn parse_hosts(text: &str, folder: &Path) -> Result<Vec<Host>, Diagnostic> {

@@ -5,7 +5,7 @@
 //! announcement in JSON. With `rw1 rotate PUBLICKEY psk=PRESHAREDKEY` it replaces its key. As at an enrolment, the inner
 //! source address tells who it is.
 
-use super::enrolment::{EnrolError, exchange, line_of, peer_of};
+use super::enrolment::{CLIENT_INTERVAL, EnrolError, TRY_AGAIN, exchange, line_of, peer_of};
 use super::reload::Reloader;
 use super::server::Refusal;
 use crate::config::{
@@ -25,6 +25,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MAX_CLIENTS: usize = 10_000;
 /// The longest file of them, bytes.
 const MAX_FILE_LEN: u64 = 8 << 20;
+/// How often a client tries again while the server serves another connection of it.
+const ATTEMPTS: usize = 20;
 /// The longest version, and the longest name of a host, characters.
 const MAX_WORD: usize = 64;
 /// What stands for an unknown word.
@@ -237,7 +239,7 @@ fn enrolled_peer(config: &TunnelConfig, source: IpAddr) -> Result<(&ConfiguredPe
 /// # Errors
 /// The server does not answer, refuses, or is of an earlier version.
 pub fn greet(server: IpAddr, hello: &Hello) -> Result<Announcement, EnrolError> {
-    let answer = exchange(server, &hello.line())?;
+    let answer = exchange_patiently(server, &hello.line())?;
     Announcement::parse(&answer).map_err(EnrolError::Connection)
 }
 
@@ -248,12 +250,53 @@ pub fn greet(server: IpAddr, hello: &Hello) -> Result<Announcement, EnrolError> 
 pub fn rotate(server: IpAddr, client: &ClientIdentity) -> Result<(), EnrolError> {
     let line = line_of(client);
     let line = zeroize::Zeroizing::new(line.replacen("rw1 ", "rw1 rotate ", 1));
-    exchange(server, &line).map(drop)
+    exchange_patiently(server, &line).map(drop)
+}
+
+/// As [`exchange`], again while the server serves another connection of this client.
+fn exchange_patiently(server: IpAddr, line: &str) -> Result<String, EnrolError> {
+    for _ in 0..ATTEMPTS {
+        match exchange(server, line) {
+            Err(EnrolError::Refused(reason)) if reason.contains(TRY_AGAIN) => std::thread::sleep(CLIENT_INTERVAL),
+            result => return result,
+        }
+    }
+    exchange(server, line)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_clients_say_is_kept_for_the_next_daemon_and_forgotten_with_the_client() {
+        let text = "[interface]\naddress = \"10.77.0.1/24\"\nprivate-key = \"PRIVATE\"\nlisten-port = 4754\n\
+                    [[peer]]\nname = \"a\"\npublic-key = \"PUBLIC\"\nallowed-ips = \"10.77.0.2/32\"\n";
+        let public = crate::keys::pubkey(&crate::keys::genkey()).unwrap();
+        let text = text.replace("PRIVATE", crate::keys::genkey().trim()).replace("PUBLIC", public.trim());
+        let config = crate::config::parse("a", &text, Path::new("a.toml")).unwrap();
+        let folder = std::env::temp_dir().join(format!("ropewalk-clients-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let peers_file = folder.join("rw0.peers.toml");
+        let announcement = Announcement { endpoints: vec!["192.0.2.1:4754".into()], next_key: None };
+        let (clients, key) = (Clients::read(Some(&peers_file)), config.peers[0].public_key.unwrap());
+        clients.note(key, "a", &Hello::new("0.1.0", "host", &announcement), &config);
+        clients.write(&peers_file).unwrap();
+        let read = Clients::read(Some(&peers_file));
+        let list = read.list(&announcement);
+        assert_eq!((list.len(), list[0].has_announcement, list[0].host_name.as_str()), (1, true, "host"));
+        assert_eq!(list, clients.list(&announcement));
+        // Nothing is announced, or something else.
+        assert!(!read.list(&Announcement::default())[0].has_announcement);
+        let other = config.peers[0].public_key.map(|_| PublicKey::from_bytes([9; 32])).unwrap();
+        let mut config = config;
+        config.peers[0].public_key = Some(other);
+        read.note(other, "b", &Hello::new("0.1.0", "host", &announcement), &config);
+        assert_eq!(read.list(&announcement).iter().map(|client| client.name.as_str()).collect::<Vec<_>>(), ["b"]);
+        std::fs::write(file(&peers_file), "[{").unwrap();
+        assert!(Clients::read(Some(&peers_file)).list(&announcement).is_empty(), "a damaged file is no list");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn a_hello_is_read_as_it_was_written_and_odd_words_are_not() {

@@ -47,6 +47,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 16;
 /// The most connections at a time of the other peers.
 const MAX_CLIENT_CONNECTIONS: usize = 64;
+/// The least time between two connections of a client that has a key of its own.
+pub(super) const CLIENT_INTERVAL: Duration = Duration::from_millis(200);
+/// The end of a refusal that is over soon.
+pub(super) const TRY_AGAIN: &str = "try again";
 /// The beginning of a line: the version.
 const GREETING: &str = "rw1 ";
 /// The beginning of a hello.
@@ -110,13 +114,17 @@ impl Enrolments {
         {
             let mut connections = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if connections[group].len() >= limit || !connections[group].insert(key) {
-                return refuse("another enrolment is under way: try again");
+                return refuse(&format!("another enrolment is under way: {TRY_AGAIN}"));
             }
         }
         let (connections, requests) = (self.clone(), requests.clone());
         tokio::spawn(async move {
             if let Err(error) = serve(stream, source, &requests).await {
                 debug!(%source, "enrolment: {error}");
+            }
+            if group == 1 {
+                // So many connections of a client cost no more than a few.
+                tokio::time::sleep(CLIENT_INTERVAL).await;
             }
             connections.0.lock().unwrap_or_else(PoisonError::into_inner)[group].remove(&key);
         });

@@ -70,6 +70,46 @@ fn a_missing_file_has_no_peers_and_a_written_one_those_whose_token_has_not_expir
 }
 
 #[test]
+fn a_client_whose_time_is_over_is_no_peer_and_its_end_is_kept() {
+    let folder = Folder::new("ends", "");
+    let ends = [None, Some(1), Some(u64::from(u32::MAX))];
+    let peers: Vec<_> = ["never", "over", "later"]
+        .iter()
+        .zip(2..)
+        .zip(ends)
+        .map(|((name, number), expires)| EnrolledPeer { expires, ..peer(name, number, None) })
+        .collect();
+    {
+        let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+        file.peers.clone_from(&peers);
+        file.write(None).unwrap();
+    }
+    assert_eq!(PeersFile::open(&folder.peers_file()).unwrap().peers, peers);
+    let found = folder.load().unwrap().peers;
+    let names: Vec<_> = found.iter().map(|peer| (peer.name.clone().unwrap(), peer.expires)).collect();
+    assert_eq!(names, [("never".to_owned(), None), ("later".to_owned(), ends[2])]);
+}
+
+#[test]
+fn a_client_changes_its_own_key_to_a_free_one_and_neither_a_token_nor_a_revoked_client_does() {
+    let folder = Folder::new("rotated", "");
+    let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+    file.peers = vec![peer("own", 2, None), peer("waiting", 3, Some(u64::from(u32::MAX)))];
+    let [own, waiting] = [0, 1].map(|index| file.peers[index].public_key);
+    let (new, server) = (new_key(), new_key());
+    let mut rotate = |current, key| match file.rotate(current, &named(key), &[server]).unwrap() {
+        Enrolment::Enrolled(name, _) => name,
+        Enrolment::Refused(reason) => reason,
+    };
+    assert!(rotate(own, waiting).contains("in use") && rotate(own, server).contains("in use"));
+    assert!(rotate(waiting, new).contains("revoked") && rotate(new_key(), new).contains("revoked"));
+    assert_eq!(rotate(own, new), "own");
+    assert!(rotate(own, new_key()).contains("revoked"), "the earlier key is nobody's");
+    drop(file);
+    assert_eq!(PeersFile::open(&folder.peers_file()).unwrap().peers[0].public_key, new);
+}
+
+#[test]
 fn an_error_names_the_file_the_line_and_the_key_and_shows_no_secret() {
     let (public, secret) = (new_key(), keys::genpsk());
     let own = format!("[[peer]]\npublic-key = '{public}'\nallowed-ips = '10.77.0.9/32'\n");
