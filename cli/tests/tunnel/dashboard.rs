@@ -82,7 +82,7 @@ fn the_dashboard_shows_the_paths_their_rates_and_the_one_that_went_down() {
     assert!(greatest < Some(20_000_000), "{greatest:?}");
     let Some(document) = document(&pair, "") else { return };
     for phrase in [
-        &*format!("<title>{DEVICE} – Ropewalk</title>"),
+        &*format!("<title>(1) {DEVICE} – Ropewalk</title>"),
         "1 of 2",
         &format!("<b>{} is down</b>", names[0]),
         "class=\"ribbon up\"",

@@ -78,7 +78,7 @@ impl Browser {
         let session = session["sessionId"].as_str().unwrap().to_owned();
         let page = Page { browser: self, target, session };
         for domain in ["Page", "Runtime"] {
-            page.call(&format!("{domain}.enable"), json!({}));
+            page.call(&format!("{domain}.enable"), &json!({}));
         }
         page
     }
@@ -98,12 +98,12 @@ impl Drop for Browser {
 }
 
 impl Page<'_> {
-    pub(super) fn call(&self, method: &str, parameters: Value) -> Value {
-        self.browser.call(Some(&self.session), method, &parameters)
+    pub(super) fn call(&self, method: &str, parameters: &Value) -> Value {
+        self.browser.call(Some(&self.session), method, parameters)
     }
 
     pub(super) fn open(&self, address: &str) {
-        self.call("Page.navigate", json!({"url": address}));
+        self.call("Page.navigate", &json!({"url": address}));
     }
 
     pub(super) fn bring_to_front(&self) {
@@ -112,13 +112,13 @@ impl Page<'_> {
 
     /// Runs a script before those of each page.
     pub(super) fn before(&self, script: &str) {
-        self.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": script}));
+        self.call("Page.addScriptToEvaluateOnNewDocument", &json!({"source": script}));
     }
 
     /// An expression's value.
     pub(super) fn value(&self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", parameters);
+        let result = self.call("Runtime.evaluate", &parameters);
         assert!(result["exceptionDetails"].is_null(), "{expression}: {result}");
         result["result"]["value"].clone()
     }
@@ -147,15 +147,15 @@ impl Page<'_> {
     /// Sets the size in pixels, and features of media such as `prefers-color-scheme: dark`.
     pub(super) fn show(&self, width: u32, features: &[(&str, &str)]) {
         let size = json!({"width": width, "height": 1600, "deviceScaleFactor": 1, "mobile": false});
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
         let features: Vec<_> = features.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-        self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.call("Emulation.setEmulatedMedia", &json!({"features": features}));
     }
 
     /// Leaves a picture in the folder that `ROPEWALK_LOOK` names.
     pub(super) fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("ROPEWALK_LOOK") else { return };
-        let result = self.call("Page.captureScreenshot", json!({"format": "png"}));
+        let result = self.call("Page.captureScreenshot", &json!({"format": "png"}));
         let bytes = decoded(result["data"].as_str().unwrap());
         std::fs::write(PathBuf::from(folder).join(format!("{name}.png")), bytes).unwrap();
     }

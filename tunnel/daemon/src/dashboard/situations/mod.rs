@@ -290,13 +290,13 @@ fn a_link_of_another_site_with_the_token_opens_the_page_and_reloads() {
     page.value("document.querySelector('a').click()");
     page.wait(LIVE);
     assert_eq!(page.value("location.search"), "", "the token is not in the address");
-    page.call("Page.reload", json!({}));
+    page.call("Page.reload", &json!({}));
     page.wait(LIVE);
     // Without the token the answer says what to do, and a wrong token that it is wrong.
     let refused = |rest: &str| {
         let page = browser.page();
-        page.call("Network.enable", json!({}));
-        page.call("Network.clearBrowserCookies", json!({}));
+        page.call("Network.enable", &json!({}));
+        page.call("Network.clearBrowserCookies", &json!({}));
         page.open(&daemon.url(rest));
         page.wait("document.body?.innerText.length > 9");
         page.text("body")

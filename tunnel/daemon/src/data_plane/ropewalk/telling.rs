@@ -122,8 +122,15 @@ impl Teller {
             }
         }
         changes.extend(self.change((node, id), config, event, socket));
-        if let NodeEvent::PathForgotten(path) | NodeEvent::Tunnel(EndpointEvent::PathRemoved(path)) = event {
-            self.names.remove(&path);
+        match event {
+            NodeEvent::PathForgotten(path) | NodeEvent::Tunnel(EndpointEvent::PathRemoved(path)) => {
+                self.names.remove(&path);
+            }
+            // The paths that the peer had opened are gone.
+            NodeEvent::Established { numbers_reset: true } | NodeEvent::Tunnel(EndpointEvent::Closed) => {
+                self.names.clear()
+            }
+            _ => {}
         }
         changes
     }
