@@ -196,6 +196,11 @@ fn congestion_control(options: &Options<'_>) -> Result<Option<Arc<dyn Controller
     Ok(Some(match own_name(congestion) {
         Some("cubic") => Arc::new(congestion::CubicConfig::default()),
         Some("newreno") => Arc::new(congestion::NewRenoConfig::default()),
+        Some("bbr3") if !options.is_unrepeatable => {
+            return Err("noq's bbr3 draws from a seed that nobody can set, so that no two runs are the same; \
+                        `unrepeatable = \"on\"` among the stack's parameters allows it"
+                .to_owned());
+        }
         Some("bbr3") => Arc::new(congestion::Bbr3Config::default()),
         Some(_) => return Err(unknown_congestion("noq", congestion, CONGESTION)),
         None => {

@@ -36,6 +36,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         description: "`on`: TLS 1.3, whose contents differ from run to run; `off`: null keys with the same sizes",
         kind: ParamKind::Choice(&["off", "on"]),
     },
+    Parameter {
+        name: "unrepeatable",
+        description: "`on`: allow a congestion control that draws from a seed of its own, so that no two runs are the same",
+        kind: ParamKind::Choice(&["off", "on"]),
+    },
 ];
 
 /// An end of a connection.
@@ -56,6 +61,8 @@ pub(crate) struct Options<'a> {
     pub datagram_bytes: u16,
     pub congestion: Option<&'a AlgorithmChoice>,
     pub tls: bool,
+    /// Whether a congestion control may draw from a seed of its own.
+    pub is_unrepeatable: bool,
     pub receive_window: u32,
     pub send_window: u64,
     pub initial_rtt: Duration,
@@ -73,6 +80,7 @@ impl<'a> Options<'a> {
             datagram_bytes: setup.max_datagram.min(u16::MAX.into()) as u16,
             congestion: setup.congestion,
             tls: setup.params.choice("tls") == "on",
+            is_unrepeatable: setup.params.choice("unrepeatable") == "on",
             receive_window,
             send_window: u64::from(receive_window) * SEND_BY_RECEIVE_WINDOW,
             initial_rtt: Duration::from_secs_f64(number("initial_rtt_s")),

@@ -206,6 +206,9 @@ fn what_a_stack_does_not_have_is_refused_with_a_sentence() {
         "flow flow: quinn has no `own:vegas`; there are: own:cubic, own:newreno, own:bbr"
     );
     assert_eq!(refusal(of("quinn", "bbr3", ONE)), "flow flow: `bbr3` sets a pacing rate, which quinn 0.11 ignores");
+    assert!(refusal(of("noq", "own:bbr3", ONE)).contains("no two runs are the same; `unrepeatable = \"on\"`"));
+    let allowed = format!("stack = {{ name = \"noq\", unrepeatable = \"on\" }}\ncongestion = \"own:bbr3\"\n{ONE}");
+    transfer(&allowed, "", 1_000_000);
     assert_eq!(refusal(of("quinn", "cubic", TWO)), "flow flow: quinn has connections over at most 1 paths");
 }
 
