@@ -1,11 +1,12 @@
 """Trains a policy for each task of `ropewalk.learning.TASKS`, and compares it with classical algorithms in new worlds.
 
-    python python/benchmarks/tasks.py train Aurora scenarios/policies/aurora.onnx --steps 300000
-    python python/benchmarks/tasks.py table
+    python python/benchmarks/tasks.py train Aurora policies/Aurora.onnx
+    python python/benchmarks/tasks.py train PathScheduling policies/PathScheduling.npz
+    python python/benchmarks/tasks.py table --policies policies
 
 The trainer is the PPO of python/examples/ppo.py. A path is chosen by the sign of its policy's number. The table prints
-Markdown: for each task medians over worlds that training did not draw. Needs `ropewalk[learning]`; training also `jax`
-and `optax`.
+Markdown: for each task medians over worlds that training did not draw. A task without a file in the folder of
+policies has classical algorithms only. Needs `ropewalk[learning]`; training also `jax` and `optax`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import ropewalk
 import ropewalk.learning
 
 ROOT = Path(__file__).parents[2]
-POLICIES = ROOT / "scenarios/policies"
 # Seeds of training begin with 1; these are far away from them.
 FIRST_SEED = 500_000_000
 # The typical size of a reward, by which it is divided.
@@ -121,13 +121,16 @@ def measured(episode: dict[str, Any]) -> list[float]:
     return [float(episode["rewards"].mean()), share, ratio, 100 * mean(episode["loss_ratio"])]
 
 
-def congestion_controls(name: str, count: int) -> None:
+def congestion_controls(name: str, count: int, policies: Path) -> None:
     """The table of a task whose policy controls a rate or a window."""
     env = gymnasium.make(f"Ropewalk/{name}-v0", disable_env_checker=True)
-    policy = ropewalk.Policy(POLICIES / f"{name.lower()}.onnx")
+    file = policies / f"{name}.onnx"
+    policy = ropewalk.Policy(file) if file.exists() else None
     rows: dict[str, list[list[float]]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
-        rows.setdefault("the trained policy", []).append(measured(play(env, policy.act, seed)))
+        if policy is not None:
+            policy.reset()
+            rows.setdefault("the trained policy", []).append(measured(play(env, policy.act, seed)))
         for algorithm in ALGORITHMS:
             episode = env.unwrapped.baseline(algorithm, seed=seed)  # type: ignore[attr-defined]
             rows.setdefault(f"`{algorithm}`", []).append(measured({"rewards": episode.rewards, **episode.infos}))
@@ -137,15 +140,17 @@ def congestion_controls(name: str, count: int) -> None:
         print(f"| {row} | " + " | ".join(f"{value:.3g}" for value in np.median(episodes, axis=0)) + " |")
 
 
-def schedulers(count: int) -> None:
+def schedulers(count: int, policies: Path) -> None:
     """The table of the scheduler's task: answers of 256 kB."""
     env = gymnasium.make("Ropewalk/PathScheduling-v0", disable_env_checker=True)
     inner: Any = env.unwrapped
-    choose = scheduler(POLICIES / "path-scheduling.npz")
+    file = policies / "PathScheduling.npz"
+    choose = scheduler(file) if file.exists() else None
     rows: dict[str, list[list[float]]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
-        play(env, choose, seed)
-        rows.setdefault("the trained policy", []).append(answers(inner.results()))
+        if choose is not None:
+            play(env, choose, seed)
+            rows.setdefault("the trained policy", []).append(answers(inner.results()))
         for name in SCHEDULERS:
             rows.setdefault(f"`{name}`", []).append(answers(inner.baseline(name, seed=seed).results))
     best = np.array([[episode[0] for episode in episodes] for episodes in rows.values()]).min(axis=0)
@@ -174,13 +179,14 @@ def main() -> None:
     training.add_argument("--seed", type=int, default=1)
     table = verbs.add_parser("table")
     table.add_argument("--worlds", type=int, default=30)
+    table.add_argument("--policies", type=Path, default=Path("policies"), help="the folder of trained policies")
     arguments = parser.parse_args()
     if arguments.verb == "train":
         train(arguments.task, arguments.path, arguments.steps, arguments.environments, arguments.seed)
         return
-    congestion_controls("Aurora", arguments.worlds)
-    congestion_controls("Orca", arguments.worlds)
-    schedulers(arguments.worlds)
+    congestion_controls("Aurora", arguments.worlds, arguments.policies)
+    congestion_controls("Orca", arguments.worlds, arguments.policies)
+    schedulers(arguments.worlds, arguments.policies)
 
 
 if __name__ == "__main__":
