@@ -81,12 +81,12 @@ impl Folder {
     pub(crate) fn open(&mut self, algorithm: &Algorithm) -> Result<BTreeMap<u64, Outcome>, Error> {
         let Some(dir) = &self.dir else { return Ok(BTreeMap::new()) };
         let path = dir.join(format!("{}.jsonl", file_stem(algorithm)));
-        let (text, outcomes) = read(&path, &Head::of(algorithm))?;
+        let (whole_lines, outcomes) = read(&path, &Head::of(algorithm))?;
         let cannot = |error| Error::Folder(format!("cannot write {}: {error}", path.display()));
         let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(cannot)?;
-        match text {
-            Some(whole_lines) => file.set_len(whole_lines).map_err(cannot)?,
-            None => line(&mut file, &Head::of(algorithm)).map_err(cannot)?,
+        file.set_len(whole_lines).map_err(cannot)?;
+        if whole_lines == 0 {
+            line(&mut file, &Head::of(algorithm)).map_err(cannot)?;
         }
         self.file = Some((path, file));
         Ok(outcomes)
@@ -109,6 +109,23 @@ impl Head {
             code_versions: algorithm.code_versions(),
         }
     }
+
+    /// The first thing in which `other` differs, as it is here and there; the last of all if nothing does.
+    fn difference(&self, other: &Self) -> [String; 2] {
+        let origin = |head: &Self| {
+            [
+                format!("algorithm {} ({})", head.algorithm, head.hash),
+                format!("ropewalk {}", head.ropewalk_version),
+                format!("commit {}", head.commit),
+                format!("code {:?}", head.code_versions),
+            ]
+        };
+        let mut pairs = origin(self).into_iter().zip(origin(other)).peekable();
+        while pairs.len() > 1 && pairs.peek().is_some_and(|(here, there)| here == there) {
+            pairs.next();
+        }
+        pairs.next().expect("the last is left").into()
+    }
 }
 
 /// A readable name, with the hash if the algorithm has parameters.
@@ -127,24 +144,22 @@ fn line(file: &mut File, value: &impl Serialize) -> std::io::Result<()> {
 }
 
 /// The length of the whole lines of a file, zero without a first line, and their outcomes.
-fn read(path: &Path, head: &Head) -> Result<(Option<u64>, BTreeMap<u64, Outcome>), Error> {
+fn read(path: &Path, head: &Head) -> Result<(u64, BTreeMap<u64, Outcome>), Error> {
     let refuse =
         |why: String| Err(Error::Folder(format!("{} {why}\nchoose another folder with --out", path.display())));
     let text = match filesystem::read_text(path, Links::Refuse, MAX_LEN) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((None, BTreeMap::new())),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((0, BTreeMap::new())),
         Err(error) => return refuse(format!("cannot be read: {error}")),
     };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut lines = text[..whole].lines();
-    let Some(first) = lines.next() else { return Ok((if text.is_empty() { None } else { Some(0) }, BTreeMap::new())) };
+    let Some(first) = lines.next() else { return Ok((0, BTreeMap::new())) };
     match serde_json::from_str::<Head>(first) {
         Ok(found) if found == *head => {}
         Ok(found) => {
-            return refuse(format!(
-                "holds runs of {} by version {} ({})",
-                found.algorithm, found.ropewalk_version, found.commit
-            ));
+            let [there, now] = found.difference(head);
+            return refuse(format!("holds runs of {}\nthere: {there}\nnow: {now}", found.algorithm));
         }
         Err(error) => return refuse(format!("does not begin as a file of worlds: {error}")),
     }
@@ -155,5 +170,5 @@ fn read(path: &Path, head: &Head) -> Result<(Option<u64>, BTreeMap<u64, Outcome>
             Err(error) => return refuse(format!("is damaged in line {}: {error}", index + 2)),
         }
     }
-    Ok((Some(whole as u64), outcomes))
+    Ok((whole as u64, outcomes))
 }

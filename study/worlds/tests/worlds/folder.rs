@@ -51,6 +51,18 @@ fn what_a_killed_process_has_done_is_kept_and_the_rest_is_made() {
 }
 
 #[test]
+fn a_first_line_that_is_half_written_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), 1, None, 100);
+    let file = dir.path().join("reno.jsonl");
+    let whole = read(&file);
+    fs::write(&file, &whole[..20]).unwrap();
+    assert_eq!(fill(dir.path(), 1, None, 100), (1, vec![0]));
+    assert_eq!(fill(dir.path(), 1, None, 100), (0, vec![0]), "it can be read again");
+    assert_eq!(read(&file), whole);
+}
+
+#[test]
 fn a_cancelled_study_keeps_what_it_has_done() {
     let dir = tempfile::tempdir().unwrap();
     let (runs, kept) = fill(dir.path(), 40, None, 1);
@@ -72,6 +84,10 @@ fn a_file_of_another_program_or_with_damage_is_refused_by_its_name() {
     };
     let other = refuse(whole.replacen("\"commit\":\"", "\"commit\":\"x", 1));
     assert!(other.contains("reno.jsonl holds runs of reno") && other.contains("--out"), "{other}");
+    let there = format!("there: commit x{}\nnow: commit {0}\n", runner::COMMIT);
+    assert!(other.contains(&there), "{other}");
+    let hash = refuse(whole.replacen("\"hash\":\"", "\"hash\":\"0", 1));
+    assert!(hash.contains("there: algorithm reno (0") && hash.contains("now: algorithm reno ("), "{hash}");
     let damaged = refuse(whole.replace("\"digest\"", "\"digset\""));
     assert!(damaged.contains("damaged in line 2"), "{damaged}");
     assert!(refuse("no head\n".to_owned()).contains("does not begin as a file of worlds"));
