@@ -14,7 +14,7 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     #[cfg(feature = "study")]
     Scenario(scenario::Error),
-    /// A script is wrong, or has statements that do not apply.
+    /// A script or a file of measurements is wrong, or has what does not apply.
     #[cfg(feature = "study")]
     Script(String),
     /// The tunnel's configuration is wrong.

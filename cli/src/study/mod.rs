@@ -261,8 +261,8 @@ pub(crate) struct Probe {
     /// Print no progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Instead of measuring: read files of measurements, and make one document of them
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "host")]
+    /// Instead of measuring: read files of measurements, and make one document of them; NAME=FILE names the path of a file
+    #[arg(long, value_name = "[NAME=]FILE", num_args = 1.., conflicts_with = "host")]
     pub(crate) import: Vec<PathBuf>,
 }
 

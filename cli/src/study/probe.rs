@@ -75,12 +75,29 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
     show(arguments, &measured)
 }
 
-/// Reads a file of measurements: a document, a capture, or a file of another program.
-pub(super) fn read(file: &Path) -> Result<Measured, Failure> {
-    if ::trace::is_capture(file) {
-        return ::trace::measure_capture(file).map_err(Failure::Usage);
+/// Reads measurements: `FILE`, or `NAME=FILE` of one path, which then has that name. The file is a document, a capture, or of
+/// another program.
+pub(super) fn read(argument: &Path) -> Result<Measured, Failure> {
+    let text = argument.to_string_lossy();
+    let (name, file) = match text.split_once('=') {
+        Some((name, file)) if !argument.exists() => (Some(name), Path::new(file)),
+        _ => (None, argument),
+    };
+    let measured = if ::trace::is_capture(file) {
+        ::trace::measure_capture(file)
+    } else {
+        measured::read(file).map_err(|error| error.to_string())
+    };
+    let mut measured = measured.map_err(Failure::Script)?;
+    match (name, &mut measured.paths[..]) {
+        (None, _) => {}
+        (Some(name), [path]) => path.name = name.to_owned(),
+        (Some(_), paths) => {
+            let message = format!("{} has {} paths, and names them itself", file.display(), paths.len());
+            return Err(Failure::Usage(message));
+        }
     }
-    measured::read(file).map_err(|error| Failure::Usage(error.to_string()))
+    Ok(measured)
 }
 
 /// Writes the document, and prints the table.

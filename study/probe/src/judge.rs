@@ -8,9 +8,12 @@ const MIN_RETRANSMITTED: f64 = 0.01;
 const MAX_LOW_RATE_SHARE: f64 = 0.2;
 /// Least time of the sustained rate that a policer's burst lasts, seconds.
 const MIN_BURST_S: f64 = 0.05;
-/// Most that a policed flow adds to the RTT: a policer has no queue.
-const MAX_QUEUE_MS: f64 = 5.0;
-const MAX_QUEUE_SHARE: f64 = 0.2;
+/// A burst is at least this much larger than those of the flow's second half, which are the measurement's own: a receiver that
+/// gets no CPU for a while counts what has waited at once.
+const MIN_BURST_TO_NOISE: f64 = 2.0;
+/// Most that a policed flow adds to the RTT: a policer has no queue. Acknowledgements of a busy host take milliseconds.
+const MAX_QUEUE_MS: f64 = 10.0;
+const MAX_QUEUE_SHARE: f64 = 0.25;
 /// Least share of all rates that one path more has to add, for a verdict on a shared bottleneck.
 const MIN_GAIN: f64 = 0.15;
 
@@ -52,24 +55,34 @@ fn is_policed(path: &MeasuredPath, flow: &TcpFlow) -> Option<bool> {
     let streams = path.udp.iter().filter(|udp| udp.direction == flow.direction);
     let lost = median(streams.filter_map(|udp| share(udp.lost, udp.sent)))?;
     let rate = sustained(flow)?;
-    let has_burst = burst_bytes(flow, rate) > rate * 1e6 / 8.0 * MIN_BURST_S;
+    let least = (rate * 1e6 / 8.0 * MIN_BURST_S).max(MIN_BURST_TO_NOISE * excess_bytes(flow, second_half(flow), rate));
+    let has_burst = burst_bytes(flow, rate) > least;
     (lost <= MAX_LOW_RATE_SHARE * retransmitted && has_burst).then_some(true)
 }
 
 /// The median rate of the second half of a flow, Mbit/s.
 fn sustained(flow: &TcpFlow) -> Option<f64> {
-    let intervals = &flow.goodput_intervals_mbps;
-    median(intervals[intervals.len() / 2..].iter().copied())
+    median(second_half(flow).iter().copied())
 }
 
-/// The most by which the flow was ahead of a rate, bytes.
+fn second_half(flow: &TcpFlow) -> &[f64] {
+    &flow.goodput_intervals_mbps[flow.goodput_intervals_mbps.len() / 2..]
+}
+
+/// What passed a token bucket of this rate at once in the first half of the flow, bytes.
 fn burst_bytes(flow: &TcpFlow, rate_mbps: f64) -> f64 {
+    excess_bytes(flow, &flow.goodput_intervals_mbps[..flow.goodput_intervals_mbps.len() / 2], rate_mbps)
+}
+
+/// The most by which intervals exceed a rate, over any time in which they do: the depth of a token bucket of that rate that lets
+/// all of it pass, bytes.
+fn excess_bytes(flow: &TcpFlow, intervals: &[f64], rate_mbps: f64) -> f64 {
     let seconds = flow.interval_s.unwrap_or(0.0);
-    let ahead = flow.goodput_intervals_mbps.iter().scan(0.0, |ahead, goodput| {
-        *ahead += (goodput - rate_mbps) * seconds * 1e6 / 8.0;
-        Some(*ahead)
+    let missing = intervals.iter().scan(0.0_f64, |missing, goodput| {
+        *missing = (*missing + (goodput - rate_mbps) * seconds * 1e6 / 8.0).max(0.0);
+        Some(*missing)
     });
-    ahead.fold(0.0, f64::max)
+    missing.fold(0.0, f64::max)
 }
 
 /// Whether the paths share a bottleneck: what all of them gained together lies between the fastest of them alone and their sum.
@@ -131,8 +144,8 @@ mod tests {
         MeasuredPath { idle_rtt: vec![idle], udp: vec![udp], tcp: vec![tcp], ..MeasuredPath::default() }
     }
 
-    /// 100 Mbit/s until a bucket of a megabyte is empty, and 20 afterwards.
-    const POLICED: [f64; 10] = [100.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0];
+    /// Slow start below the rate, 100 Mbit/s until a bucket of a megabyte is empty, and 20 afterwards.
+    const POLICED: [f64; 10] = [5.0, 100.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0, 20.0];
 
     #[test]
     fn losses_without_a_queue_after_a_burst_are_a_policer() {
@@ -146,6 +159,8 @@ mod tests {
         assert_eq!(found(&path(0, 60.0, 50, &POLICED)), Some(false), "a queue");
         assert_eq!(found(&path(50, 21.0, 50, &POLICED)), None, "losses at a low rate, too");
         assert_eq!(found(&path(0, 21.0, 50, &[20.0; 10])), None, "no burst");
+        let stalls = [20.0, 0.0, 40.0, 20.0, 20.0, 20.0, 0.0, 40.0, 20.0, 20.0];
+        assert_eq!(found(&path(0, 21.0, 50, &stalls)), None, "no burst that later ones do not have, too");
         assert_eq!(found(&path(0, 21.0, 0, &POLICED)), None, "no losses");
         assert_eq!(policer(&path(0, 21.0, 50, &POLICED), Direction::Up).found, None, "no flow in this direction");
     }

@@ -135,3 +135,40 @@ fn what_is_no_capture_is_named() {
     }
     assert!(compare(&[&cut, &cut], WITHIN).unwrap().contains("the same: 2 packets"), "what is whole is compared");
 }
+
+/// The record counts every segment; the capture sees the same segments leave and come.
+#[test]
+fn a_capture_at_the_sender_measures_what_the_record_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let pcap = folder.path().join("wifi.pcapng");
+    let run = trace(&over_wifi(""), 1, &Outputs { pcap: Some(&pcap), ..Outputs::default() }).expect("a run");
+    let flow = &run.flows[0];
+    let measured = ropewalk_trace::measure_capture(&pcap).unwrap();
+    let [path] = &measured.paths[..] else { panic!("one path") };
+    let [tcp] = &path.tcp[..] else { panic!("one flow") };
+    assert_eq!((path.name.as_str(), tcp.direction), ("wifi", measured::Direction::Up));
+    assert_eq!(
+        (tcp.sent_segments, tcp.retransmitted_segments),
+        (Some(flow.sent_packets), Some(flow.retransmitted_packets))
+    );
+    assert!(flow.retransmitted_packets > 0, "the link loses");
+    assert!(tcp.rtt_ms.unwrap().min.unwrap() >= 20.0, "10 ms each way");
+    // What the sender knows to be delivered is delivered.
+    let bytes = tcp.bytes.unwrap();
+    assert!(bytes > 0 && bytes <= flow.delivered_bytes, "{bytes} of {}", flow.delivered_bytes);
+    let counted: f64 = tcp.goodput_intervals_mbps.iter().map(|rate| rate * 0.1 * 1e6 / 8.0).sum();
+    assert!(counted <= bytes as f64 + 1.0 && counted >= bytes as f64 - 0.1 * 30e6 / 8.0, "{counted} of {bytes}");
+}
+
+#[test]
+fn a_capture_at_the_receiver_tells_neither_rtts_nor_retransmissions() {
+    let folder = tempfile::tempdir().unwrap();
+    let pcap = folder.path().join("far.pcapng");
+    let outputs = Outputs { pcap: Some(&pcap), place: ropewalk_trace::Place::Far, ..Outputs::default() };
+    trace(&over_wifi(""), 1, &outputs).expect("a run");
+    let measured = ropewalk_trace::measure_capture(&pcap).unwrap();
+    let tcp = &measured.paths[0].tcp[0];
+    assert_eq!(tcp.direction, measured::Direction::Down);
+    assert_eq!((tcp.sent_segments, tcp.retransmitted_segments, tcp.rtt_ms), (None, None, None));
+    assert!(measured.not_measured.iter().any(|line| line.contains("RTTs and retransmissions")));
+}
