@@ -6,6 +6,7 @@ from . import _plugin as _plugin  # first: it decides which extension module is 
 from ._explore import Explorer, explore
 from ._native import Policy, __version__
 from .algorithm import check_controller, check_scheduler, register_controller, register_scheduler
+from .calibration import Fit, fit
 from .errors import (
     ActionError,
     ConfigError,
@@ -26,6 +27,7 @@ __all__ = [
     "ConfigError",
     "Estimate",
     "Explorer",
+    "Fit",
     "Policy",
     "PolicyError",
     "Results",
@@ -42,6 +44,7 @@ __all__ = [
     "check_scheduler",
     "colours",
     "explore",
+    "fit",
     "open",
     "read_capture",
     "register_controller",

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 mod algorithm;
 mod colour;
 mod error;
+mod fit;
 mod learning;
 mod policy;
 mod quantity;
@@ -38,6 +39,7 @@ pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     algorithm::register(module)?;
     policy::register(module)?;
     colour::register(module)?;
+    fit::register(module)?;
     quantity::register(module)?;
     results::register(module)?;
     run::register(module)?;

@@ -66,6 +66,21 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
     ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),
     ("a scenario without fitted constants", 2, "has no [[fit]]", &["fit", "{dir}/good.toml"]),
+    ("a fit to nothing", 2, "<FILE>", &["fit"]),
+    ("a range without --to", 2, "--to", &["fit", "{dir}/good.toml", "--free", "path.a.rate=3mbit..60mbit"]),
+    (
+        "a range of two units",
+        2,
+        "different units",
+        &["fit", "{dir}/good.toml", "--to", "{dir}/measured.json", "--free", "path.a.rate=3mbit..60ms"],
+    ),
+    ("a range in a file", 3, "is no range of quantities", &["run", "{dir}/free.toml"]),
+    ("links without unknowns", 3, "has no unknown", &["fit", "{dir}/good.toml", "--to", "{dir}/measured.json"]),
+    ("a measurement without a download", 3, "lacks the goodput", &["fit", "--to", "{dir}/measured.json"]),
+    ("a budget of no time", 2, "expected a time", &["fit", "--to", "{dir}/measured.json", "--budget", "0s"]),
+    ("a folder without a fit", 3, "fit.json", &["advise", "{dir}"]),
+    ("advice for no tunnel's file", 3, "no [interface]", &["advise", "{dir}", "--tunnel", "{dir}/good.toml"]),
+    ("a check of no advice", 2, "advice-throughput.json", &["advise", "{dir}", "--check", "{dir}/measured.json"]),
     (
         "a folder, and nothing stored",
         2,
@@ -188,6 +203,8 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
+    write(&dir, "free.toml", &format!("{GOOD}[free]\n\"path.one.rate\" = \"3mbit\"\n"));
+    write(&dir, "measured.json", r#"{"version": 1, "paths": [{"name": "one"}]}"#);
     let table = TABLE.replace("goodput_mpbs", "cwnd_trajectory_error_percent");
     write(&dir, "no-baseline.toml", &format!("{GOOD}{table}"));
     let figure = "\n[[figure]]\nlines = \"path.one.rate\"\nvalue = \"goodput_mpbs\"\n";

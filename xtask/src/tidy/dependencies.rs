@@ -178,7 +178,9 @@ const CRATES: &[CrateRule] = &[
         &[
             "conformance",
             "control",
+            "fit",
             "learning",
+            "measured",
             "parse",
             "policy",
             "record",

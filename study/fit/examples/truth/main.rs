@@ -1,0 +1,82 @@
+//! Fits hidden links that have parts which no fitted model has, and compares what is predicted over them with the truth.
+//!
+//! Pairs of links are drawn by seed as in the prototype of `ropewalk fit`: rate, walk, delay, jitter, queue, losses in bursts; in
+//! two of three pairs with web traffic on one path, and in one of three with a trace of rates on the other. Each is measured by
+//! three repetitions of the usual probes, and fitted. Then 8 congestion controls with 5 schedulers run over the hidden links, the
+//! ensemble, and the naive links.
+//!
+//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [STARTS] [EVALUATIONS]`
+
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+
+mod judge;
+
+use fit::median;
+use judge::{Predicted, Score, candidates};
+use std::fmt::Write;
+
+const ALGORITHMS: [&str; 8] = ["cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "coupled-bbr"];
+const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redundant"];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize, default: usize| arguments.get(index).map_or(Ok(default), |text| text.parse());
+    let range =
+        arguments.first().and_then(|text| text.split_once("..")).ok_or("arguments: FROM..TO [STARTS] [EVALUATIONS]")?;
+    let (starts, evaluations) = (number(1, 8)?, number(2, 200)?);
+    let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
+    let mut scores = Vec::new();
+    println!(
+        "pair  tau goodput: ceiling fit naive  error goodput: fit naive  tau delay: ceiling fit naive  error delay: fit naive  within 90 %"
+    );
+    for seed in range.0.parse::<u64>()?..range.1.parse()? {
+        let score = Score::of(seed, starts, evaluations, &candidates)?;
+        println!("{}", line(&score, seed));
+        scores.push(score);
+    }
+    print!("{}", summary(&scores));
+    Ok(())
+}
+
+/// The scores of a pair.
+fn line(score: &Score, seed: u64) -> String {
+    let mut line = format!("{seed:4}");
+    for Predicted { tau, errors, .. } in &score.values {
+        let [ceiling, fit, naive] = tau;
+        let [fit_error, naive_error] = errors.each_ref().map(|errors| 100.0 * median(errors));
+        let _ = write!(line, "  {ceiling:.2} {fit:.2} {naive:.2}  {fit_error:3.0} % {naive_error:3.0} %");
+    }
+    let [goodput, delay] = score.values.each_ref().map(|value| value.within);
+    line + &format!("  {goodput} {delay} of 40 each; {}", score.fit.headline())
+}
+
+fn summary(scores: &[Score]) -> String {
+    let mut text = String::new();
+    for (index, name) in ["goodput", "p95 delay"].into_iter().enumerate() {
+        let values: Vec<&Predicted> = scores.iter().map(|score| &score.values[index]).collect();
+        let ratio: Vec<f64> = values.iter().map(|value| value.tau[1] / value.tau[0]).collect();
+        let naive: Vec<f64> = values.iter().map(|value| value.tau[2] / value.tau[0]).collect();
+        let within: usize = values.iter().map(|value| value.within).sum();
+        let (fit, other) = (errors(&values, 0), errors(&values, 1));
+        let _ = writeln!(
+            text,
+            "{name}: tau / ceiling {:.2} (naive {:.2}) in the median; error {:.0} % in the median and {:.0} % at the 90th percentile \
+             (naive {:.0} and {:.0} %); {:.0} of 100 within their interval",
+            median(&ratio),
+            median(&naive),
+            100.0 * fit[0],
+            100.0 * fit[1],
+            100.0 * other[0],
+            100.0 * other[1],
+            100.0 * within as f64 / (40 * values.len().max(1)) as f64,
+        );
+    }
+    text
+}
+
+/// The median and the 90th percentile of the errors of all candidates of all pairs.
+fn errors(values: &[&Predicted], whose: usize) -> [f64; 2] {
+    let mut all: Vec<f64> = values.iter().flat_map(|value| value.errors[whose].iter().copied()).collect();
+    all.sort_by(f64::total_cmp);
+    [0.5, 0.9].map(|share| all[((all.len() as f64 * share) as usize).min(all.len() - 1)])
+}
