@@ -212,8 +212,9 @@ fn rotate(a: &mut [Vec<f64>], axes: &mut [Vec<f64>], p: usize, q: usize) {
     for row in a.iter_mut() {
         (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
     }
-    for k in 0..a.len() {
-        (a[p][k], a[q][k]) = (c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]);
+    let (above, below) = a.split_at_mut(q);
+    for (one, other) in above[p].iter_mut().zip(&mut below[0]) {
+        (*one, *other) = (c * *one - s * *other, s * *one + c * *other);
     }
     for row in axes.iter_mut() {
         (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);

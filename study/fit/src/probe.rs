@@ -98,7 +98,7 @@ fn add_known(
     match control::registry::find(name).is_some() {
         true => add(probes, probe(name.to_owned())),
         false => {
-            notes.push(format!("{path}: the simulator has no congestion control `{name}`, so its flows are not used"))
+            notes.push(format!("{path}: the simulator has no congestion control `{name}`, so its flows are not used"));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Links that are known, measured in the simulator and fitted.
 
-use fit::{Fit, Links, Model, Options, fit, simulated_measurement};
+use fit::{AdviseOptions, Fit, Links, Mode, Model, Options, advise, candidates, fit, simulated_measurement};
 use measured::Measured;
 use std::path::PathBuf;
 
@@ -41,22 +41,50 @@ fn a_fit_of_one_known_path_finds_its_rate_and_beats_the_naive_links() {
     let fit = fitted(&measurement(), 10, 2);
     let of = |key: &str| fit.parameters.iter().find(|parameter| parameter.unknown.key == key).expect("an unknown");
     let (rate, delay) = (of("path.lte.rate").interval.median, of("path.lte.delay").interval.median);
-    for line in &fit.observables {
-        println!("{line:?}");
-    }
-    println!("{:?} noise {:?} naive {:?}", fit.distance, fit.noise, fit.naive);
-    for p in &fit.parameters {
-        println!("{} {:?} start {}", p.unknown.key, p.interval, p.unknown.start);
-    }
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
     assert!((delay / 0.020 - 1.0).abs() < 0.15, "{delay}");
     assert!(fit.beats_naive(), "{:?} {:?}", fit.distance, fit.naive);
     assert!(fit.distance.held_out < fit.naive.held_out, "{:?} {:?}", fit.distance, fit.naive);
-    for line in &fit.observables {
-        println!("{line:?}");
-    }
-    println!("{:?} noise {:?} naive {:?}", fit.distance, fit.noise, fit.naive);
-    for p in &fit.parameters {
-        println!("{} {:?}", p.unknown.key, p.interval);
-    }
+}
+
+#[test]
+fn a_scenario_with_unknown_keys_is_fitted_and_its_members_are_scenarios() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("links.toml");
+    let text = known().text.replace("12mbit", "20mbit") + "[free]\n\"path.lte.rate\" = \"5mbit..40mbit\"\n";
+    std::fs::write(&file, text).expect("the folder is ours");
+    let measured = measurement();
+    let model = Model::of_scenario(&file, &measured, &[]).expect("the file has an unknown");
+    let options = Options { starts: 2, hold: vec!["call".to_owned()], threads: 2, seed: 1 };
+    let fit = fit(&model, &measured, &options, &mut |progress| progress.evaluations < 40).expect("the runs succeed");
+    let rate = fit.parameters[0].interval.median;
+    assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
+    let out = folder.path().join("out");
+    let page = fit.write(&out).expect("the folder is ours");
+    assert!(std::fs::read_to_string(page).expect("a page").contains("path.lte.rate"));
+    assert_eq!(Fit::read(&out).expect("a fit"), fit);
+    let member = scenario::load(&out.join("member-1.toml"), &scenario::Overrides::default()).expect("a scenario");
+    assert_eq!(member.cells[0].experiment.flows.len(), 1);
+    assert!(fit.write(folder.path()).is_err(), "a folder with something else");
+}
+
+#[test]
+fn advice_depends_on_the_links_and_not_on_the_threads() {
+    let paths = ["lte".to_owned(), "dsl".to_owned()];
+    let text = known().text.replace("name = \"hidden\"\n", "")
+        + "[[path]]\nname = \"dsl\"\nrate = \"6mbit\"\ndelay = \"8ms\"\n";
+    let links = [links(&format!("name = \"two\"\n{text}"))];
+    let names = ["cubic".to_owned(), "bbr".to_owned()];
+    let candidates = candidates(&paths, Some(&names), false);
+    let advice = |threads| {
+        let options = AdviseOptions { threads, ..AdviseOptions::default() };
+        advise(&links, &paths, &candidates, &options, &mut |_| true).expect("the runs succeed")
+    };
+    let one = advice(1);
+    assert_eq!(one, advice(3));
+    // 12 Mbit/s with random loss and 6 Mbit/s: BBR over both carries most, and nothing carries more than both.
+    let first = &one.ranked[0];
+    assert_eq!((&first.candidate.mode, first.candidate.congestion.as_str()), (&Mode::Mptcp, "bbr"));
+    assert!((12.0..18.0).contains(&first.goodput_mbps.median), "{first:?}");
+    assert!(one.left_out.is_empty() && one.is_decided, "{one:?}");
 }

@@ -1,9 +1,7 @@
 //! Hidden links drawn by seed, and what a fit of them predicts of candidates, compared with the truth. The example `truth` and a
 //! test share it.
 
-use fit::{
-    Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, outcomes, simulated_measurement,
-};
+use fit::{Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, outcomes, simulated_measurement};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use units::RngStream;
@@ -107,7 +105,7 @@ fn draw(seed: u64) -> Links {
         let (rate, width, deviation) = (1e3 * log(6.0, 30.0), log(1.1, 2.0), log(0.03, 0.3));
         let (delay, jitter, queue) = (1e3 * log(6.0, 45.0), 1e3 * log(0.3, 8.0), log(25.0, 400.0));
         let (to_bad, burst) = (log(0.02, 0.6), log(1.2, 10.0));
-        let rate_keys = match name == "p1" && seed % 3 == 0 {
+        let rate_keys = match name == "p1" && seed.is_multiple_of(3) {
             true => "trace = \"lte-a-made.trace\"".to_owned(),
             false => format!(
                 "rate = \"{rate:.0}kbit\"\nrate_walk = {{ min = \"{:.0}kbit\", max = \"{:.0}kbit\", deviation = \"{:.0}kbit\", interval = \

@@ -1,9 +1,10 @@
 //! Choosing among candidates: who is best, or too near to the best to tell, in how many fits.
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Mode};
 use super::outcome::Outcome;
 use crate::interval::{Interval, interval, median};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// A candidate whose goodput or delay is so near to the best counts as the best: chance moves means by as much.
 pub(super) const NEAR: f64 = 0.05;
@@ -101,10 +102,19 @@ pub(super) fn rank(goal: Goal, candidates: &[Candidate], outcomes: &[Vec<Outcome
             }
         })
         .collect();
-    ranked.sort_by(|a, b| {
-        (b.near_best, b.share_of_best).partial_cmp(&(a.near_best, a.share_of_best)).unwrap_or(std::cmp::Ordering::Equal)
-    });
+    ranked.sort_by(|a, b| order(a).cmp(&order(b)).then(b.share_of_best.total_cmp(&a.share_of_best)));
     ranked
+}
+
+/// Who is near the best in more fits comes first; of those that are alike, who needs less: one path, then MPTCP, then a tunnel.
+fn order(ranked: &Ranked) -> (Reverse<usize>, u8) {
+    let needs = match ranked.candidate.mode {
+        Mode::Single(_) => 0,
+        Mode::Mptcp => 1,
+        Mode::Tunnel => 2,
+        Mode::Relay => 3,
+    };
+    (Reverse(ranked.near_best), needs)
 }
 
 /// The merit of each candidate in each fit as a share of the best one's.
@@ -127,7 +137,6 @@ pub(super) fn is_decided(near_best: usize, fits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::Mode;
 
     fn outcome(goodput_mbps: f64, delay_p95_ms: f64) -> Outcome {
         Outcome { goodput_mbps, delay_p95_ms, response_ms: 0.0, rival_mbps: 0.0 }
