@@ -117,9 +117,13 @@ pub(crate) enum StudyVerb {
         #[arg(required = true, num_args = 2.., value_name = "DIR")]
         dirs: Vec<PathBuf>,
     },
-    /// Print the JSON schema of scenario files, for editors
+    /// Print the JSON schema of scenario files, for editors, or of documents of measurements
     #[command(after_help = AFTER_HELP)]
-    Schema,
+    Schema {
+        /// What it describes
+        #[arg(value_enum, default_value_t = SchemaKind::Scenario)]
+        of: SchemaKind,
+    },
     /// Write a scenario with comments, as a starting point
     #[command(after_help = AFTER_HELP)]
     New {
@@ -404,6 +408,15 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
+/// What a schema describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// Scenario files
+    Scenario,
+    /// Documents of measurements
+    Measurements,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ListKind {
     /// Congestion controls
@@ -435,7 +448,8 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Compare { dirs, out, json, .. } => compare::compare(dirs, out.as_deref(), *json),
         StudyVerb::Claims { dirs } => claims::claims(dirs),
         StudyVerb::New { name } => new::new(name),
-        StudyVerb::Schema => output::json(&::report::schema()),
+        StudyVerb::Schema { of: SchemaKind::Scenario } => output::json(&::report::schema()),
+        StudyVerb::Schema { of: SchemaKind::Measurements } => output::json(&measured::schema()),
     }
 }
 

@@ -204,6 +204,27 @@ mod tests {
         assert!(server.receive(&mut &forged[..], &token).is_err());
     }
 
+    /// Lines of words that requests are made of, and of any bytes.
+    #[test]
+    fn no_line_of_a_stranger_panics_or_is_a_request() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        let mut random = units::RngStream::named(1, "lines");
+        let words =
+            ["open", "report", "arrivals", "up", "down", "0123456789abcdef", "7", "-1", "cubic", "\u{fffd}", ""];
+        for _ in 0..10_000 {
+            let count = random.below(9);
+            let mut line: Vec<u8> = Vec::new();
+            for _ in 0..count {
+                line.extend(words[random.below(words.len() as u64) as usize].bytes());
+                line.push(if random.chance(0.9) { b' ' } else { random.bits() as u8 });
+            }
+            line.push(b'\n');
+            let mut requests = Requests::greet(&mut Vec::new()).unwrap();
+            assert!(requests.receive(&mut &line[..], &token).is_err());
+            let _ = Request::decode(&String::from_utf8_lossy(&line));
+        }
+    }
+
     #[test]
     fn a_line_without_an_end_is_refused_at_its_bound() {
         assert!(read_line(&mut std::io::repeat(b'a'), MAX_LEN).is_err());
