@@ -91,7 +91,12 @@ pub(super) fn read(argument: &Path) -> Result<Measured, Failure> {
     let mut measured = measured.map_err(Failure::Script)?;
     match (name, &mut measured.paths[..]) {
         (None, _) => {}
-        (Some(name), [path]) => path.name = name.to_owned(),
+        (Some(name), [path]) => {
+            let before = format!("{}: ", std::mem::replace(&mut path.name, name.to_owned()));
+            for line in &mut measured.not_measured {
+                *line = line.strip_prefix(&before).map_or_else(|| line.clone(), |rest| format!("{name}: {rest}"));
+            }
+        }
         (Some(_), paths) => {
             let message = format!("{} has {} paths, and names them itself", file.display(), paths.len());
             return Err(Failure::Usage(message));

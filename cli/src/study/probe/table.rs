@@ -19,7 +19,7 @@ pub(super) fn table(measured: &Measured, width: usize) -> String {
         .filter(|(path, direction)| has_data(path, *direction))
         .collect();
     let mut text = fitted(columns(measured, &rows), width);
-    for line in together(measured).into_iter().chain(measured.not_measured.clone()) {
+    for line in policers(measured).into_iter().chain(together(measured)).chain(measured.not_measured.clone()) {
         text += &format!("{}\n", crate::output::wrapped(&line, width).join("\n"));
     }
     text
@@ -69,14 +69,6 @@ fn columns(measured: &Measured, rows: &[(&MeasuredPath, Direction)]) -> Vec<Colu
         let calls = path.calls.iter().filter(|call| call.direction == direction);
         number(median(calls.filter_map(|call| typical(call.rtt_ms))), 0)
     }));
-    columns.push(column("policer", 6, &|path, direction| {
-        let found = path.policers.iter().find(|policer| policer.direction == direction);
-        match found.map(|policer| (policer.found, policer.rate_mbps)) {
-            Some((Some(true), rate)) => number(rate, 1) + " Mbit/s",
-            Some((Some(false), _)) => "no".to_owned(),
-            _ => String::new(),
-        }
-    }));
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns
 }
@@ -103,6 +95,18 @@ fn fitted(mut columns: Vec<Column>, width: usize) -> String {
     };
     let heading = line(&|column| column.heading.clone());
     (0..rows).map(|row| line(&|column| column.cells[row].clone())).fold(heading, |text, line| text + &line)
+}
+
+/// A line per policer that was found.
+fn policers(measured: &Measured) -> Vec<String> {
+    let all = measured.paths.iter().flat_map(|path| path.policers.iter().map(move |policer| (path, policer)));
+    let found = all.filter(|(_, policer)| policer.found == Some(true));
+    let describe = |(path, policer): (&MeasuredPath, &measured::Policer)| {
+        let burst = policer.burst_bytes.map(|bytes| bytes as f64 / 1e3);
+        let (name, direction, rate) = (&path.name, policer.direction.name(), number(policer.rate_mbps, 1));
+        format!("{name}, {direction}: a policer of {rate} Mbit/s with a burst of {} kB", number(burst, 0))
+    };
+    found.map(describe).collect()
 }
 
 /// A line per group of paths and direction that was measured together.
@@ -212,6 +216,18 @@ mod tests {
         assert_eq!(lines[1], ["lte", "up", "30.0"]);
         assert_eq!(lines[2], ["lte", "down", "30.0", "1.50", "20.0", "30", "0.50"]);
         assert_eq!(text.lines().last(), Some("lte: the kernel has no bbr"));
+    }
+
+    #[test]
+    fn a_policer_is_told_below_the_table_whatever_the_width() {
+        let mut measured = measured();
+        measured.paths[0].policers.push(measured::Policer {
+            direction: Direction::Down,
+            found: Some(true),
+            rate_mbps: Some(9.56),
+            burst_bytes: Some(400_000),
+        });
+        assert!(table(&measured, 80).contains("lte, down: a policer of 9.6 Mbit/s with a burst of 400 kB\n"));
     }
 
     #[test]
