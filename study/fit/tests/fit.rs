@@ -38,7 +38,7 @@ fn the_ensemble_depends_on_the_evaluations_and_not_on_the_threads() {
 
 #[test]
 fn a_fit_of_one_known_path_finds_its_rate_and_beats_the_naive_links() {
-    let fit = fitted(&measurement(), 10, 2);
+    let fit = fitted(&measurement(), 20, 2);
     let of = |key: &str| fit.parameters.iter().find(|parameter| parameter.unknown.key == key).expect("an unknown");
     let (rate, delay) = (of("path.lte.rate").interval.median, of("path.lte.delay").interval.median);
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");

@@ -36,6 +36,9 @@ pub(super) fn check(folder: &Path, goal: Goal, measurement: &Path) -> Result<(),
 /// The verdict in a sentence; an error says what the measurement lacks.
 fn verdict(advice: &Advice, measured: &Measured) -> Result<String, String> {
     let first = advice.ranked.first().ok_or("the advice names nothing")?;
+    if measured.paths.len() > 1 {
+        return Err("the measurement has several paths: measure through the connection, which is one".to_owned());
+    }
     let flows = measured.paths.iter().flat_map(|path| &path.tcp).filter(|flow| flow.direction == Direction::Down);
     let rates: Vec<f64> = flows.filter_map(|flow| flow.goodput_mbps).collect();
     if rates.is_empty() {
