@@ -355,7 +355,8 @@ function worked(series) {
   if (!known.length || page.range.seconds < 3600) return "";
   const share = known.reduce((sum, value) => sum + value, 0) / known.length;
   const broken = known.filter((value) => value < 1).length;
-  const percent = share < 1 ? Math.min(99.9, share * 100).toFixed(1) : "100";
+  // Not better than it was.
+  const percent = share < 1 ? (Math.floor(share * 1000) / 10).toFixed(1) : "100";
   return `worked ${percent} %${broken ? ` (interrupted in ${broken} of ${known.length} steps)` : ""}`;
 }
 
@@ -640,7 +641,8 @@ function status() {
   const parts = [device.addresses.join(", "), mode === "mpt" ? "MPT, not encrypted" : "encrypted", `up for ${span(uptime)}`, ...session];
   element("summary").textContent = parts.filter(Boolean).join(" · ");
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const off = Math.abs(page.ahead) > CLOCK_DIFFERENCE ? ` This computer's clock is ${span(Math.abs(page.ahead))} ${page.ahead < 0 ? "ahead" : "behind"}.` : "";
+  const difference = Math.abs(page.ahead) < 60 ? Math.abs(page.ahead) : 60 * Math.round(Math.abs(page.ahead) / 60);
+  const off = difference > CLOCK_DIFFERENCE ? ` This computer's clock is ${span(difference)} ${page.ahead < 0 ? "ahead" : "behind"}.` : "";
   element("zone").textContent = `Times are by the clock of the tunnel's host, in the zone of this browser (${zone}).${off}`;
 }
 

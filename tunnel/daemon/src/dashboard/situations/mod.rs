@@ -190,11 +190,10 @@ fn of_two_hundred_peers_the_worst_come_first_one_row_each_and_a_search_and_a_pag
         page.wait("document.querySelector('#name').innerText.startsWith('site-007')");
         page.wait("document.querySelectorAll('#paths tbody tr').length === 2");
         assert_eq!(page.value("document.querySelector('#overview').hidden"), true);
-        let recorded = page.text("#unrecorded");
-        assert_eq!(
-            recorded.starts_with("The history keeps 32 series, and 2 of these paths are not among them"),
-            peers == 200,
-            "{recorded}"
+        let left_out = page.text("#unrecorded");
+        assert!(
+            left_out.starts_with("The history keeps 32 series, and 2 of these paths are not among them"),
+            "{left_out}"
         );
         check_looks(&page, &format!("peer-of-{peers}"));
         page.value("document.querySelector('#back a').click()");
