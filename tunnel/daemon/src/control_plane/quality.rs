@@ -137,7 +137,9 @@ impl WatchedQuality {
         if path.state == PathState::Up {
             self.take(now_s, seconds, path, waits, (&last, &now));
         } else {
-            (self.full.clear(), self.packets.clear(), self.rtts_ms.clear());
+            self.full.clear();
+            self.packets.clear();
+            self.rtts_ms.clear();
         }
         self.judge(now_s, path.state)
     }

@@ -128,7 +128,7 @@ impl Teller {
             }
             // The paths that the peer had opened are gone.
             NodeEvent::Established { numbers_reset: true } | NodeEvent::Tunnel(EndpointEvent::Closed) => {
-                self.names.clear()
+                self.names.clear();
             }
             _ => {}
         }
