@@ -127,9 +127,6 @@ class ScenarioVectorEnv(WorldVectorEnv):
     def _scenario_of(self, world: World) -> Scenario:
         return self._scenario._only(world.cell, world.seed)
 
-    def _text(self, index: int) -> str | None:
-        return self.scenario(index).to_toml()
-
     def _change(self, options: dict[str, Any]) -> None:
         super()._change(with_scenario(options))
         if options:

@@ -64,7 +64,6 @@ class WorldVectorEnv(VectorEnv[Array, Array, Array]):
         self._observations = np.zeros((self.num_envs, *(self.single_observation_space.shape or ())), dtype=np.float32)
         self._measures = np.zeros((self.num_envs, len(MEASURES)))
         self._needs_reset = np.ones(self.num_envs, dtype=bool)
-        self._over = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
         self._pictures = [Picture() for _ in range(self.num_envs)]
 
@@ -88,11 +87,10 @@ class WorldVectorEnv(VectorEnv[Array, Array, Array]):
         self._change(options)
         self._is_seeded = True
         self._needs_reset &= ~mask
-        self._over &= ~mask
         self._observations, self._measures = self._observations.copy(), self._measures.copy()
         self._native.reset(seeds, mask.tolist(), self._observations, self._measures)
         self._draw()
-        return self._observations, {**self._infos(self._measures), **self._begun(mask)}
+        return self._observations, self._infos(self._measures)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """One interval of each world. Raises `ActionError`, and `gymnasium.error.ResetNeeded`."""
@@ -103,18 +101,15 @@ class WorldVectorEnv(VectorEnv[Array, Array, Array]):
         self._observations, self._measures = self._observations.copy(), self._measures.copy()
         rewards, truncated = np.empty(self.num_envs), np.empty(self.num_envs, dtype=bool)
         self._native.step(actions, self._observations, rewards, truncated, self._measures)
-        begun = self._over
-        self._over = truncated & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
         self._draw()
         final: dict[str, Any] = {}
         if truncated.any() and self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = self._finals(truncated)
             self._native.reset([None] * self.num_envs, truncated.tolist(), self._observations, self._measures)
             self._draw()
-            begun = truncated
         elif self.autoreset_mode is AutoresetMode.DISABLED:
             self._needs_reset |= truncated
-        infos = {**self._infos(self._measures), **self._begun(begun), **final}
+        infos = {**self._infos(self._measures), **final}
         return self._observations, rewards, np.zeros(self.num_envs, dtype=bool), truncated, infos
 
     def render(self) -> Any:
@@ -154,19 +149,6 @@ class WorldVectorEnv(VectorEnv[Array, Array, Array]):
 
     def _scenario_of(self, world: World) -> Scenario:
         return world.scenario()
-
-    def _text(self, index: int) -> str | None:
-        """The text of a present world as a scenario."""
-        return World.present(self._native, index).text
-
-    def _begun(self, mask: Array) -> dict[str, Any]:
-        """What infos tell of the worlds of episodes that have begun."""
-        if not mask.any():
-            return {}
-        texts = np.full(self.num_envs, None, dtype=object)
-        for index in np.flatnonzero(mask):
-            texts[index] = self._text(int(index))
-        return {"scenario": texts, "_scenario": mask.copy()}
 
     def _change(self, options: dict[str, Any]) -> None:
         """Changes the worlds from now on."""
