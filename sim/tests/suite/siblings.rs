@@ -113,7 +113,7 @@ fn for_each(siblings: [&[Sibling]; 2], check: impl Fn(&str, [f64; 2], &str)) {
     let [of_connection, of_tunnel] = siblings;
     let transports =
         [(Transport::Mptcp, of_connection), (Transport::Quic, of_connection), (Transport::Tunnel, of_tunnel)];
-    let coupled = control::registry::entries().into_iter().filter(|entry| entry.is_coupled());
+    let coupled = control::registry::REGISTRY.iter().filter(|entry| entry.is_coupled());
     for (algorithm, (transport, siblings)) in coupled.flat_map(|entry| transports.map(|it| (entry.name, it))) {
         let alone = rates(transport, algorithm, Sibling::None);
         for &sibling in siblings {
