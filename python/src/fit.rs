@@ -32,7 +32,7 @@ struct Choices {
 
 /// Fits links to the measurements in files, and returns the document of the fit as JSON.
 #[pyfunction]
-fn fit(py: Python<'_>, to: Vec<PathBuf>, choices: Choices) -> PyResult<String> {
+fn fit_links(py: Python<'_>, to: Vec<PathBuf>, choices: Choices) -> PyResult<String> {
     let mut measured = Measured::default();
     for file in to {
         measured.merge(measured::read(&file).map_err(|error| PyValueError::new_err(error.to_string()))?);
@@ -80,7 +80,7 @@ fn exception(py: Python<'_>, error: ::fit::Error) -> PyErr {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_links, module)?)?;
     module.add_function(wrap_pyfunction!(write_fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_text, module)?)
 }

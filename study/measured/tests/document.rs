@@ -1,5 +1,7 @@
 //! Documents that are read back, those that are refused, and the page that describes them.
 
+#![expect(clippy::disallowed_methods, reason = "tests read and write files")]
+
 use measured::{
     BulkCall, Direction, Ends, IdleRtt, Measured, MeasuredPath, Options, Policer, RttSample, SharedFlow, Stage,
     StageKind, Summary, TcpFlow, Together, UdpStream, parse, read,

@@ -1,5 +1,7 @@
 //! Files that the programs themselves have written, between two hosts with 20 Mbit/s in each direction (headers included).
 
+#![expect(clippy::disallowed_methods, reason = "tests read and write files")]
+
 use measured::{Direction, Measured, parse, read};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
