@@ -19,7 +19,7 @@ pub(crate) struct Fit {
     /// is unknown [default with --to: links as the measurement has them]
     #[arg(required_unless_present = "to")]
     pub(crate) file: Option<PathBuf>,
-    /// Fit links to these measurements: a document of `ropewalk probe`, or what `measured` reads of other programs
+    /// Fit links to these measurements: a document of `ropewalk probe`, or a file of iperf3, ping, irtt or flent
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) to: Vec<PathBuf>,
     /// An unknown key with its range: --free path.lte.rate=3mbit..60mbit
