@@ -106,15 +106,19 @@ pub(super) fn rank(goal: Goal, candidates: &[Candidate], outcomes: &[Vec<Outcome
     ranked
 }
 
-/// Who is near the best in more fits comes first; of those that are alike, who needs less: one path, then MPTCP, then a tunnel.
+/// Who is near the best in more fits comes first; of those that are alike, who needs less.
 fn order(ranked: &Ranked) -> (Reverse<usize>, u8) {
-    let needs = match ranked.candidate.mode {
+    (Reverse(ranked.near_best), needs(&ranked.candidate.mode))
+}
+
+/// How much a mode needs: one path least, then MPTCP, then a tunnel, then its relay.
+pub(super) fn needs(mode: &Mode) -> u8 {
+    match mode {
         Mode::Single(_) => 0,
         Mode::Mptcp => 1,
         Mode::Tunnel => 2,
         Mode::Relay => 3,
-    };
-    (Reverse(ranked.near_best), needs)
+    }
 }
 
 /// The merit of each candidate in each fit as a share of the best one's.

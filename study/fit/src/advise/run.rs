@@ -1,7 +1,7 @@
 //! The contest of all candidates: rounds of which each leaves fewer, so that the last ones meet all fits.
 
 use super::candidate::Candidate;
-use super::choice::{Advice, Goal, is_decided, rank, transposed_shares};
+use super::choice::{Advice, Goal, NEAR, is_decided, needs, rank, transposed_shares};
 use super::outcome::{Outcome, outcomes};
 use crate::{Error, Links};
 
@@ -104,12 +104,16 @@ fn last_round(
     Ok((fits, results))
 }
 
-/// The candidates with the greatest merit, at most `keep`, the best first.
+/// At most `keep` candidates: half of them by their merit, the others those near the best that need least and are most common.
 fn best(goal: Goal, candidates: &[Candidate], results: &[Vec<Outcome>], keep: usize) -> Vec<Candidate> {
-    let shares = transposed_shares(goal, results, 1);
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by(|a, b| shares[*b][0].total_cmp(&shares[*a][0]));
-    order.into_iter().take(keep).map(|index| candidates[index].clone()).collect()
+    let shares: Vec<f64> = transposed_shares(goal, results, 1).into_iter().map(|of_fit| of_fit[0]).collect();
+    let mut by_merit: Vec<usize> = (0..candidates.len()).collect();
+    by_merit.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+    let others = by_merit.split_off(by_merit.len().min(keep / 2));
+    let (mut near, far): (Vec<usize>, Vec<usize>) =
+        others.into_iter().partition(|index| shares[*index] >= 1.0 - 2.0 * NEAR);
+    near.sort_by_key(|index| (needs(&candidates[*index].mode), *index));
+    by_merit.into_iter().chain(near).chain(far).take(keep).map(|index| candidates[index].clone()).collect()
 }
 
 fn untried(candidates: &[Candidate]) -> String {
