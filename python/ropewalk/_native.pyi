@@ -13,7 +13,6 @@ __version__: str
 
 MEASURES: list[str]
 FEATURES: list[tuple[str, str, list[float], str]]
-PACKET_FEATURES: tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]
 
 _World: TypeAlias = tuple[int, list[tuple[str, str]], str | None]  # seed, cell, and the text of a drawn world
 
@@ -40,7 +39,7 @@ class Environments:
     @property
     def decides(self) -> str: ...
     @property
-    def flows(self) -> list[str]: ...
+    def flow(self) -> str | None: ...
     @property
     def learners(self) -> int: ...
     @property
@@ -507,9 +506,7 @@ class Policy:
     def __init__(self, path: str | PathLike[str]) -> None: ...
     def act(self, observation: Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]) -> list[float]:
         """The action for an observation of n numbers, or of one row of n: the bits that the simulator and the tunnel
-        get. A recurrent policy goes on from its last decision."""
-    def reset(self) -> None:
-        """Forgets the state of a recurrent policy, for another connection."""
+        get."""
     @property
     def notes(self) -> list[str]:
         """Notes on the file for the user, one sentence each, such as that its 64-bit floats were rounded."""
@@ -605,9 +602,9 @@ class Table:
 def looks(names: list[str]) -> list[tuple[tuple[str, str], list[float], str]]: ...
 def path_colour(index: int) -> tuple[str, str]: ...
 
-# fit.rs
+# calibration.rs
 
-def fit_links(to: list[Path], choices: dict[str, object]) -> str: ...
+def fit(to: list[Path], choices: dict[str, object]) -> str: ...
 def write_fit(document: str, folder: Path) -> Path: ...
 def fit_text(document: str) -> str: ...
 

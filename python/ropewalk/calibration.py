@@ -104,7 +104,7 @@ def fit(
         "seed": seed,
         "jobs": jobs,
     }
-    return Fit(_native.fit_links([Path(file) for file in files], choices))
+    return Fit(_native.fit([Path(file) for file in files], choices))
 
 
 def _scenario(links: dict[str, Any]) -> Scenario:

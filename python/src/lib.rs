@@ -9,9 +9,10 @@
 use pyo3::prelude::*;
 
 mod algorithm;
+mod calibration;
 mod colour;
 mod error;
-mod fit;
+
 mod learning;
 mod policy;
 mod quantity;
@@ -39,7 +40,7 @@ pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     algorithm::register(module)?;
     policy::register(module)?;
     colour::register(module)?;
-    fit::register(module)?;
+    calibration::register(module)?;
     quantity::register(module)?;
     results::register(module)?;
     run::register(module)?;

@@ -31,7 +31,7 @@ struct Choices {
 }
 
 /// Fits links to the measurements in files, and returns the document of the fit as JSON.
-#[pyfunction]
+#[pyfunction(name = "fit")]
 fn fit_links(py: Python<'_>, to: Vec<PathBuf>, choices: Choices) -> PyResult<String> {
     let mut measured = Measured::default();
     for file in to {
