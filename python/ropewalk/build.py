@@ -327,7 +327,9 @@ class Requests:
     connection: Connection | None = None
     """The connection on which a request goes. Default: persistent."""
     streams: int | None = None
-    """Of a hosted connection: the number of requests that are under way at once, each on a stream of its own. Default: 1."""
+    """Of a hosted connection: the number of requests that are under way at once, each on a stream of its own.
+    Default: 1.
+    """
     think: RandomTime | None = None
     """Time from the end of an answer to the next request. It may be drawn, as `size` may. Default: `"0s"`."""
 
@@ -635,6 +637,7 @@ def scenario(
     figure: Sequence[Figure] | None = None,
     fit: Sequence[Fit] | None = None,
     flow: Sequence[Flow] | None = None,
+    free: Mapping[str, str] | None = None,
     host: Host | None = None,
     link: Sequence[Link] | None = None,
     path: Sequence[Path] | None = None,
@@ -669,6 +672,8 @@ def scenario(
         figure: Figures of the report.
         fit: Constants that were fitted, for `ropewalk fit`.
         flow: Flows: the traffic.
+        free: Unknown keys of the links, each with the range in which `ropewalk fit` seeks it, on a logarithmic scale:
+            `"path.lte.rate" = "3mbit..60mbit"`.
         host: TCP settings of the hosts of all flows.
         link: Links that several paths share, or that a path crosses one after another.
         path: Paths from the sending to the receiving side.
@@ -699,6 +704,7 @@ def scenario(
                 "figure": figure,
                 "fit": fit,
                 "flow": flow,
+                "free": free,
                 "host": host,
                 "link": link,
                 "path": path,

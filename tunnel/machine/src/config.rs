@@ -149,7 +149,7 @@ pub struct PathConfig {
     pub header_bytes: u32,
     /// Maximum send rate, headers included; `None` if congestion control alone decides.
     pub max_rate: Option<Rate>,
-    /// The name that the peer is told; `None` for a path that the peer has opened.
+    /// The name that the peer gets; `None` for a path that the peer has opened.
     pub name: Option<PathName>,
 }
 

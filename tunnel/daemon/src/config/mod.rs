@@ -1,7 +1,7 @@
 //! The configuration of one tunnel: a TOML file in, a checked [`TunnelConfig`] out.
 //!
 //! The file is as small as `wg-quick`'s: an interface, its peers, and one path for each uplink; everything else has a
-//! default. Every error is reported with its line, all of them at once, and secrets are masked wherever text is shown.
+//! default. Every error is reported with its line, all of them at once, and secrets are masked where text is shown.
 //! `tables` is the file's form, `read` collects the errors of that form, `resolve` those of its meaning.
 
 mod announcement;

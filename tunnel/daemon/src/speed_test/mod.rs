@@ -2,8 +2,8 @@
 //!
 //! A connection begins with a line: `ropewalk-test 1 ID WHAT SECONDS`. `hold` is answered by `ok` and keeps the test open
 //! until the connection ends. With the same ID, `down` is answered by as many bytes as pass in that time, and `up` by a
-//! [`Progress`] every 100 ms while bytes are taken, and `about` by a line with the host's name and the daemon's version. During the test, datagrams that begin with the ID are sent back.
-//! Any other line is answered by a line with the reason, such as `busy`. Each peer has at most one test at a time.
+//! [`Progress`] every 100 ms while bytes are taken. `about` is answered by a line with the host's name and the daemon's
+//! version. During the test, datagrams that begin with the ID are sent back. Any other line is answered by a line with the reason, such as `busy`. Each peer has at most one test at a time.
 
 mod responder;
 

@@ -36,7 +36,7 @@ pub struct Responder {
     networks: RwLock<Networks>,
     tests: Mutex<BTreeMap<Peer, Test>>,
     connections: tokio::sync::Semaphore,
-    /// What the other end is told of this one, a line.
+    /// What the other end gets on this one, a line.
     about: String,
 }
 

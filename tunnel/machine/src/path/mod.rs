@@ -42,7 +42,7 @@ const INITIAL_WINDOW: u32 = 10;
 const INITIAL_RTO: Span = Span::from_secs(1);
 /// The controllers' clock tick: the daemon's clock is finer than any algorithm needs.
 const TICK: Span = Span::from_millis(1);
-/// Probe timeouts in a row that a path survives: with other paths beside it, and alone.
+/// Probe timeouts in a row that a path survives: next to other paths, and alone.
 const MAX_PTO_COUNT: [u32; 2] = [2, 8];
 /// How much before its send time a packet may be sent: a program's timers are late by about as much, and every wake-up
 /// costs. Bursts are then a millisecond of data, as with Linux's own pacing (`sk_pacing_shift`).

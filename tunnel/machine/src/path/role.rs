@@ -38,7 +38,7 @@ impl TunnelPath {
         self.config.metered || self.peer_state == PathState::Metered
     }
 
-    /// What the peer is told of this end's own use, whatever the peer says itself. The last state holds; a peer that does
+    /// What this end announces of its own use, whatever the peer says itself. The last state holds; a peer that does
     /// not know it ignores it, and has the one before.
     pub(crate) fn announced_states(&self) -> &'static [PathState] {
         match (self.config.metered, self.config.backup, self.config.secondary) {
@@ -49,7 +49,7 @@ impl TunnelPath {
         }
     }
 
-    /// What the peer is told that this end calls the path.
+    /// This end's name of the path, which the peer gets.
     pub(crate) fn name(&self) -> Option<PathName> {
         self.config.name
     }

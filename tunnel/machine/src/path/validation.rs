@@ -68,7 +68,7 @@ pub(super) struct PathValidation {
     /// When data was last acknowledged.
     last_ack: Instant,
     last_ping: Option<Instant>,
-    /// Time from the latest ping to the next one if data is acknowledged meanwhile.
+    /// Time from the latest ping to the next one if data is acknowledged in that time.
     revalidation_interval: Span,
     /// Unanswered pings since the latest acknowledgement or pong.
     missed_pings: u32,
