@@ -5,7 +5,8 @@
 //!
 //! - *slow* if it carried less than half of its usual rate in each of the last [`SAMPLES`] seconds in which packets
 //!   waited for it, until it carries 70 % again;
-//! - *lossy* if it lost more than 5 % in ten seconds, and three times as much as usual, until it loses half of that;
+//! - *lossy* if it lost more than 5 % in ten seconds and in each of five of them, and three times as much as usual, until
+//!   it loses half of that: the end of a slow start is a burst of losses;
 //! - *delayed* if each round trip in ten seconds without load was longer than twice the usual one and 20 ms, until one
 //!   is within one and a half times that and 10 ms;
 //! - *flapping* if it went down three times in five minutes, until it has stayed up for five minutes.
@@ -33,6 +34,8 @@ const SLOTS: usize = 96;
 const MIN_PACKETS: u64 = 200;
 /// Loss from which a path may be lossy.
 const MIN_LOSS: f64 = 0.05;
+/// Seconds of the window in which it has to lose so much.
+const LOSSY_SECONDS: usize = 5;
 /// Failures within [`FLAPPING_S`] that are flapping.
 const FLAPS: usize = 3;
 const FLAPPING_S: f64 = 300.0;
@@ -272,8 +275,12 @@ impl WatchedQuality {
     fn lossy(&self, before: Option<CauseKind>) -> Option<Cause> {
         let (loss, usual) = (self.loss()?, self.usual(|slot| slot.loss).unwrap_or(0.0));
         let limit = MIN_LOSS.max(usual * 3.0);
-        let limit = if before == Some(CauseKind::Lossy) { limit / 2.0 } else { limit };
-        (loss > limit).then(|| Cause {
+        let is_over = |(sent, lost): &&(u64, u64)| *lost as f64 > limit * *sent as f64;
+        let is_lossy = match before {
+            Some(CauseKind::Lossy) => loss > limit / 2.0,
+            _ => loss > limit && self.packets.iter().filter(is_over).count() >= LOSSY_SECONDS,
+        };
+        is_lossy.then(|| Cause {
             kind: CauseKind::Lossy,
             text: format!("loses {} of its packets, usually {}", percent(loss), percent(usual)),
             remedy: "look at the signal of a radio, and at the cable of a wire".into(),

@@ -111,6 +111,16 @@ fn loss_and_delay_are_judged_against_the_usual_ones() {
     assert_eq!((degraded(&link), link.events.len()), (2, 4));
 }
 
+/// A slow start in a new path ends with a burst of losses.
+#[test]
+fn a_burst_of_losses_is_no_lossy_path() {
+    let mut link = Link::new();
+    link.run(5, false, 10.0, 0.0, 40.0);
+    link.run(4, true, 10.0, 0.5, 40.0);
+    link.run(20, true, 10.0, 0.0, 40.0);
+    assert_eq!((link.kind(), link.events.len()), (None, 0));
+}
+
 #[test]
 fn a_path_that_goes_down_three_times_in_five_minutes_flaps_until_it_has_been_quiet_as_long() {
     let mut link = Link::new();
