@@ -9,6 +9,8 @@
 //! With sites, a host is behind the client (p5), and a second client is behind the router (p6) with a host behind it (p7).
 
 use crate::tunnel_pair::program;
+use daemon::control_plane::Client;
+use daemon::event::Event;
 use lab::testbed::{self, Link, Shape, Testbed};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -207,6 +209,13 @@ impl Internet {
         let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(output.status.success(), "{words:?}: {}\n{stdout}\n{stderr}", output.status);
         stdout
+    }
+
+    /// The events of a host's tunnel `rw0`, from its socket.
+    pub(crate) fn events(&self, host: usize) -> Vec<Event> {
+        let (_, holder) = self.holders.iter().find(|(holder, _)| *holder == host).expect("the host has files");
+        let folder = PathBuf::from(format!("/proc/{}/root", holder.id())).join("run/ropewalk");
+        serde_json::from_str(&Client::new(&folder, "rw0").request("GET", "/v1/events?since=0", "").unwrap()).unwrap()
     }
 
     /// `pgrep` or `pkill` with its words, for processes of the host with this in their line; its status. Without the host's

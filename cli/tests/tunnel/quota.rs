@@ -51,7 +51,7 @@ fn a_path_over_its_quota_is_a_backup_at_both_ends_and_stays_one_after_a_restart(
     assert_eq!((over.level, over.path.as_ref()), (EventLevel::Warn, Some(&device)), "{over:?}");
     assert!(over.remedy.as_ref().is_some_and(|remedy| remedy.contains("raise `quota`")), "{over:?}");
     let shown = String::from_utf8(pair.command(LEFT).arg("show").output().unwrap().stdout).unwrap();
-    assert!(shown.contains("over quota") && shown.contains(&format!("  {device}: ")), "{shown}");
+    assert!(shown.contains("over-quota backup") && shown.contains(&format!("  {device}: ")), "{shown}");
     assert!(shown.contains("of its quota of 4.0 MB used"), "{shown}");
 
     // Bulk of either end goes by the other path, unless a machine that stands still makes that one seem silent.
