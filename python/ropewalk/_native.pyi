@@ -1,6 +1,6 @@
 """The extension module. One block per file of `python/src`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, final
@@ -13,6 +13,7 @@ __version__: str
 
 MEASURES: list[str]
 FEATURES: list[tuple[str, str, list[float], str]]
+PACKET_FEATURES: tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]
 
 _World: TypeAlias = tuple[int, list[tuple[str, str]], str | None]  # seed, cell, and the text of a drawn world
 
@@ -39,7 +40,7 @@ class Environments:
     @property
     def decides(self) -> str: ...
     @property
-    def flow(self) -> str | None: ...
+    def flows(self) -> list[str]: ...
     @property
     def learners(self) -> int: ...
     @property
@@ -506,7 +507,9 @@ class Policy:
     def __init__(self, path: str | PathLike[str]) -> None: ...
     def act(self, observation: Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]) -> list[float]:
         """The action for an observation of n numbers, or of one row of n: the bits that the simulator and the tunnel
-        get."""
+        get. A recurrent policy goes on from its last decision."""
+    def reset(self) -> None:
+        """Forgets the state of a recurrent policy, for another connection."""
     @property
     def notes(self) -> list[str]:
         """Notes on the file for the user, one sentence each, such as that its 64-bit floats were rounded."""
@@ -604,7 +607,7 @@ def path_colour(index: int) -> tuple[str, str]: ...
 
 # calibration.rs
 
-def fit(to: list[Path], choices: dict[str, object]) -> str: ...
+def fit(to: list[Path], choices: Mapping[str, object]) -> str: ...
 def write_fit(document: str, folder: Path) -> Path: ...
 def fit_text(document: str) -> str: ...
 
