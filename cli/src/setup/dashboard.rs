@@ -44,7 +44,7 @@ pub(super) fn change(interface: &str, address: Option<SocketAddr>, with_token: b
     })
 }
 
-/// A configuration whose [interface] has these keys instead of its own.
+/// A configuration whose [interface] has these keys in place of the earlier ones.
 fn with_dashboard(text: &str, address: Option<SocketAddr>, token: Option<&PathBuf>) -> String {
     let keys = address.map(|address| format!("dashboard = \"{address}\"\n"));
     let token = token.map(|file| format!("dashboard-token-file = \"{}\"\n", file.display()));

@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(with_place(TEXT, &current), TEXT);
         let next = place("[\"198.51.100.1:4754\", \"[2001:db8::1]:4754\"]", "B");
         assert_eq!(place_of(&with_place(TEXT, &next)), Some(next));
-        // Of a file with several peers or endpoints nobody knows which are the server's.
+        // With several peers or endpoints in a file, it is unknown which are the server's.
         assert_eq!(place_of(&format!("{TEXT}[[peer]]\n")), None);
         assert_eq!(place_of(&format!("{TEXT}[[path]]\nendpoint = \"192.0.2.9:4754\"\n")), None);
     }

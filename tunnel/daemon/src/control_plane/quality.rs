@@ -213,7 +213,7 @@ impl WatchedQuality {
             (Some(_), None) if state == PathState::Up && !self.is_over(now_s, held_s) => None,
             (Some(_), None) => {
                 self.quality.cause = None;
-                // A path that is down is told to be down.
+                // A path that is down has an event about that.
                 (state == PathState::Up)
                     .then(|| Event::new(EventLevel::Info, EventKind::PathRecovered, "works as usual again"))
             }

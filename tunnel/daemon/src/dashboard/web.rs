@@ -171,7 +171,7 @@ async fn page() -> Response {
     let nonce = format!("{:032x}", u128::from_le_bytes(nonce_bytes()));
     let text = include_str!("page/index.html")
         .replace("/*STYLE*/", include_str!("page/style.css"))
-        .replace("/*SCRIPT*/", include_str!("page/script.js"))
+        .replace("/*SCRIPT*/", concat!(include_str!("page/tables.js"), include_str!("page/script.js")))
         .replace("NONCE", &nonce);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
