@@ -1,8 +1,8 @@
 //! The event loop: waits for the TUN device, the sockets, the timer and commands, and passes what is ready to the
 //! engine.
 //!
-//! The loop uses level-triggered epoll. In each iteration every ready descriptor gets the same small budget of
-//! super-packets, so that no direction or path starves another; then the engine sends the gathered datagrams. The timer
+//! The loop uses level-triggered epoll. In each iteration every ready descriptor gets about the same small
+//! budget of bytes, so that no direction or path starves another; then the engine sends the gathered datagrams. The timer
 //! is a timerfd with nanoseconds. It is set only before the loop sleeps, and only if the deadline has become earlier:
 //! an early expiry is harmless. While packets arrive one by one and often, the loop pauses between two iterations
 //! ([`Coalescing`]).
@@ -13,7 +13,7 @@ use super::config::{Error, Update};
 use super::device::Device;
 use super::event::EventSender;
 use super::report::Report;
-use super::socket::{ReceivedDatagrams, Socket};
+use super::socket::{ReceiveBuffers, ReceivedDatagrams, Socket};
 use super::sockets;
 use super::threads::{HandOver, Inbox};
 use ipnet::IpNet;
@@ -27,7 +27,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// Maximum number of super-packets read from one descriptor in one iteration: half a megabyte.
+/// Maximum number of super-packets read from the device in one iteration: half a megabyte.
 const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
@@ -101,6 +101,7 @@ pub(super) struct Io {
     pub(super) pool: Pool,
     /// The buffer of the next read from the device or a socket.
     pub(super) read_buffer: BufferMut,
+    received: ReceiveBuffers,
     /// The channel for events of peers and paths.
     pub(super) events: EventSender,
 }
@@ -109,7 +110,8 @@ impl Io {
     pub(super) fn new(device: Device, sockets: Vec<Socket>, events: EventSender) -> Self {
         let mut pool = Pool::new(SMALL_BUFFERS, LARGE_BUFFERS);
         let read_buffer = pool.take(SizeClass::Large).expect("an empty pool has room");
-        Self { device, sockets, pool, read_buffer, events }
+        let received = ReceiveBuffers::new(&mut pool);
+        Self { device, sockets, pool, read_buffer, received, events }
     }
 }
 
@@ -210,7 +212,10 @@ impl EventLoop {
                             return Ok(());
                         }
                     }
-                    socket => reads.add(on_socket_event(io, engine, now, socket as usize, event.events()), BUDGET),
+                    socket => {
+                        let limit = io.received.limit();
+                        reads.add(on_socket_event(io, engine, now, socket as usize, event.events()), limit);
+                    }
                 }
             }
             if now >= engine.deadline() {
@@ -297,7 +302,7 @@ fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<usi
     Ok(BUDGET)
 }
 
-/// Sends waiting datagrams and reads from a socket; returns the number of reads.
+/// Sends waiting datagrams and reads from a socket; returns the number of messages.
 fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flags: EpollFlags) -> usize {
     if flags.contains(EpollFlags::EPOLLOUT) {
         engine.on_writable(io, now, socket);
@@ -305,11 +310,13 @@ fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: u
     if !flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLERR) {
         return 0;
     }
-    for reads in 0..BUDGET {
-        let Some(received) = io.sockets[socket].receive(&mut io.read_buffer) else { return reads };
+    let count = io.sockets[socket].receive(&mut io.received);
+    for index in 0..count {
+        let received = io.sockets[socket].received(&io.received, index);
+        std::mem::swap(&mut io.read_buffer, io.received.buffer_mut(index));
         engine.on_datagrams(io, now, socket, &received);
     }
-    BUDGET
+    count
 }
 
 /// Carries out all queued commands. False after [`Command::Stop`].

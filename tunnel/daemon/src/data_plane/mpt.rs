@@ -248,7 +248,7 @@ impl Engine for MptEngine {
             io.sockets[socket].report.refused += datagrams as u64;
             return;
         };
-        if Ecn::of(received.tos) == Ecn::Ce {
+        if received.ecn == Ecn::Ce {
             mark_ce(&mut io.read_buffer[..received.len], received.segment_size);
         }
         let Some(buffer) = io.pool.freeze(&mut io.read_buffer, received.len) else { return };

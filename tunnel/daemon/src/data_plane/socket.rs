@@ -1,15 +1,16 @@
 //! A non-blocking UDP socket of an uplink, bound to its interface and address, with segmentation offload both ways.
 //!
 //! Sending hands the kernel up to 64 equal datagrams in one call (`UDP_SEGMENT`); receiving gets up to 64 KiB of
-//! datagrams that the kernel has coalesced (`UDP_GRO`). The kernel coalesces only datagrams with the same TOS byte, so
-//! ECN marks are exact. One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of
-//! its control buffers between calls, which would lose ECN marks silently.
+//! datagrams that the kernel has coalesced (`UDP_GRO`), and several of such messages in one call (`recvmmsg`), where
+//! links bring datagrams one by one. The kernel coalesces only datagrams with the same TOS byte, so ECN marks are exact.
+//! Receiving is `quinn-udp`'s, which keeps the control messages of each message apart.
 //!
 //! The don't-fragment bit is always set and the kernel's path MTU cache is ignored (`IP_PMTUDISC_PROBE`): path MTU
 //! discovery belongs to `machine`.
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
+use super::buffer::{BufferMut, Pool, SizeClass};
 use super::config::{Error, SocketConfig};
 use super::mark::set_mark;
 use super::report::SocketReport;
@@ -17,40 +18,70 @@ use super::steering;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::epoll::EpollFlags;
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
-};
-use nix::{setsockopt_impl, sockopt_impl};
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
-use std::io::{IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use wire::inner::ecn::Ecn;
 
 /// Requested size of the socket buffers, bytes. A burst of 64 super-packets fits; wireguard-go requests about as much.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// Bytes for control messages: GRO size, TOS, packet info, and others that the kernel may add (timestamps, drops).
-const CONTROL_BYTES: usize = 256;
+/// Bytes that one call receives, if messages stay as large as the largest of the call before: half a megabyte.
+const RECEIVED_BYTES: usize = 512 * 1024;
+/// The fewest messages that one call may receive: as many as have room if each is the largest.
+const MIN_MESSAGES: usize = 8;
 
-sockopt_impl!(
-    /// `IP_MTU_DISCOVER`.
-    Ipv4MtuDiscover, SetOnly, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, i32
-);
-sockopt_impl!(
-    /// `IPV6_MTU_DISCOVER`.
-    Ipv6MtuDiscover, SetOnly, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, i32
-);
-
-/// The datagrams of one `recvmsg`: one, or several of one size (the last may be shorter).
+/// The datagrams of one message: one, or several of one size (the last may be shorter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceivedDatagrams {
     /// Bytes of all datagrams together.
     pub(super) len: usize,
     /// Bytes of each datagram except the last (`gso_size`).
     pub(super) segment_size: usize,
-    /// The TOS or traffic class byte of all of them.
-    pub(super) tos: u8,
+    /// The ECN field of all of them.
+    pub(super) ecn: Ecn,
     /// The sender, and the local address that it sent to.
     pub(super) address: PathAddress,
+}
+
+/// Buffers for the messages of one call.
+pub(super) struct ReceiveBuffers {
+    buffers: Vec<BufferMut>,
+    meta: [RecvMeta; BATCH_SIZE],
+    /// How many messages the next call may receive.
+    limit: usize,
+}
+
+impl ReceiveBuffers {
+    /// Large buffers of a pool that has room for them.
+    pub(super) fn new(pool: &mut Pool) -> Self {
+        let buffers = std::iter::from_fn(|| pool.take(SizeClass::Large)).take(BATCH_SIZE).collect();
+        Self { buffers, meta: [RecvMeta::default(); BATCH_SIZE], limit: MIN_MESSAGES }
+    }
+
+    /// The buffer of a message that was received.
+    pub(super) fn buffer_mut(&mut self, index: usize) -> &mut BufferMut {
+        &mut self.buffers[index]
+    }
+
+    /// How many messages a call receives at most.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn receive(&mut self, state: &UdpSocketState, raw: &RawSocket) -> std::io::Result<usize> {
+        let mut parts = [(); BATCH_SIZE].map(|()| IoSliceMut::new(&mut []));
+        let buffers = self.buffers[..self.limit].iter_mut();
+        parts.iter_mut().zip(buffers).for_each(|(part, buffer)| *part = IoSliceMut::new(buffer.bytes_mut()));
+        state.recv(raw.into(), &mut parts[..self.limit], &mut self.meta)
+    }
+
+    fn set_limit(&mut self, count: usize) {
+        let largest = self.meta[..count].iter().map(|meta| meta.len).max().unwrap_or(0);
+        self.limit = (RECEIVED_BYTES / largest.max(1)).clamp(MIN_MESSAGES, self.buffers.len());
+    }
 }
 
 /// The result of sending a batch.
@@ -86,7 +117,8 @@ pub(super) struct Socket {
     is_v6: bool,
     is_wildcard: bool,
     offload: bool,
-    control: Vec<u8>,
+    /// How datagrams are received; `None` while it is closed.
+    receiver: Option<UdpSocketState>,
     /// Counters.
     pub(super) report: SocketReport,
 }
@@ -102,7 +134,7 @@ impl Socket {
             is_v6: false,
             is_wildcard: false,
             offload: false,
-            control: Vec::new(),
+            receiver: None,
             report: SocketReport::default(),
         }
     }
@@ -123,7 +155,7 @@ impl Socket {
 
     /// Closes the socket. Datagrams sent on it are dropped.
     pub(super) fn close(&mut self) {
-        self.raw = None;
+        (self.raw, self.receiver) = (None, None);
         self.interest = EpollFlags::empty();
         self.report.up = false;
     }
@@ -165,22 +197,23 @@ impl Socket {
             raw.bind_device(Some(interface.as_bytes())).map_err(to_error(&action))?;
         }
         set_mark(&raw);
-        set_options(&raw, is_v6, config.offload).map_err(|errno| to_error("options")(errno.into()))?;
+        // No fragments, ECN field and destination of received datagrams, coalescing where the kernel has it (5.0).
+        let receiver = UdpSocketState::new((&raw).into()).map_err(to_error("options"))?;
+        if !config.offload {
+            let _ = setsockopt(&raw, sockopt::UdpGroSegment, &false);
+        }
+        set_buffers(&raw, config.offload).map_err(|errno| to_error("options")(errno.into()))?;
         raw.bind(&config.bind.into()).map_err(to_error(&format!("cannot be bound to {}", config.bind)))?;
         if config.shares_port {
             steering::attach(&raw).map_err(|errno| to_error("steering")(errno.into()))?;
         }
         // Kernels before 4.18 do not know the option. A failure to send switches it off later.
         let offload = config.offload && setsockopt(&raw, sockopt::UdpGsoSegment, &0).is_ok();
-        if config.offload {
-            // Kernels before 5.0 do not know the option and pass single datagrams.
-            let _ = setsockopt(&raw, sockopt::UdpGroSegment, &true);
-        }
         let report = SocketReport { offload, up: true, ..SocketReport::default() };
         let is_wildcard = config.bind.ip().is_unspecified();
         let ifindex = config.interface.as_deref().and_then(ifindex);
-        let (raw, control) = (Some(raw), vec![0; CONTROL_BYTES]);
-        Ok(Self { raw, ifindex, is_v6, is_wildcard, offload, control, report, ..Self::closed(Some(config.clone())) })
+        let (raw, receiver) = (Some(raw), Some(receiver));
+        Ok(Self { raw, receiver, ifindex, is_v6, is_wildcard, offload, report, ..Self::closed(Some(config.clone())) })
     }
 
     /// Whether the socket is an IPv4 one; `None` without a configuration.
@@ -193,24 +226,33 @@ impl Socket {
         self.raw.as_ref().map(AsFd::as_fd)
     }
 
-    /// Receives into `buffer`; `None` if the socket's queue is empty.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Option<ReceivedDatagrams> {
-        let fd = self.raw.as_ref()?.as_raw_fd();
-        let received = loop {
-            match receive(fd, buffer, &mut self.control) {
-                Ok(received) => break received?,
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return None,
-                // An ICMP error or a removed interface: reported when sending, and by netlink.
-                Err(_) => {
-                    self.report.failed += 1;
-                    return None;
-                }
+    /// Receives messages into `buffers`, and returns their number; none if the socket's queue is empty.
+    pub(super) fn receive(&mut self, buffers: &mut ReceiveBuffers) -> usize {
+        let (Some(raw), Some(receiver)) = (&self.raw, &self.receiver) else { return 0 };
+        let count = match buffers.receive(receiver, raw) {
+            Ok(count) => count,
+            Err(error) => {
+                // Others are an ICMP error or a removed interface: reported when sending, and by netlink.
+                self.report.failed += u64::from(error.kind() != ErrorKind::WouldBlock);
+                0
             }
         };
-        self.report.received.add(received.len.div_ceil(received.segment_size.max(1)), received.len);
-        let source = received.address.source.filter(|_| self.is_wildcard);
-        Some(ReceivedDatagrams { address: PathAddress { source, ..received.address }, ..received })
+        buffers.set_limit(count);
+        count
+    }
+
+    /// What message `index` of those that were just received has; counts it.
+    pub(super) fn received(&mut self, buffers: &ReceiveBuffers, index: usize) -> ReceivedDatagrams {
+        let meta = &buffers.meta[index];
+        let segment_size = meta.stride.max(1);
+        self.report.received.add(meta.len.div_ceil(segment_size), meta.len);
+        let source = meta.dst_ip.filter(|_| self.is_wildcard);
+        let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| match ecn {
+            EcnCodepoint::Ect0 => Ecn::Ect0,
+            EcnCodepoint::Ect1 => Ecn::Ect1,
+            EcnCodepoint::Ce => Ecn::Ce,
+        });
+        ReceivedDatagrams { len: meta.len, segment_size, ecn, address: PathAddress { source, remote: meta.addr } }
     }
 
     /// Sends the datagrams of a batch from byte `start` on.
@@ -304,17 +346,8 @@ fn ifindex(device: &str) -> Option<u32> {
     nix::net::if_::if_nametoindex(device).ok()
 }
 
-/// Sets the options of every socket: no fragments, TOS and destination of received datagrams, large buffers.
-fn set_options(raw: &RawSocket, is_v6: bool, large_send_buffer: bool) -> Result<(), Errno> {
-    if is_v6 {
-        setsockopt(raw, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?;
-        setsockopt(raw, sockopt::Ipv6RecvTClass, &true)?;
-        setsockopt(raw, sockopt::Ipv6RecvPacketInfo, &true)?;
-    } else {
-        setsockopt(raw, Ipv4MtuDiscover, &libc::IP_PMTUDISC_PROBE)?;
-        setsockopt(raw, sockopt::IpRecvTos, &true)?;
-        setsockopt(raw, sockopt::Ipv4PacketInfo, &true)?;
-    }
+/// Requests large buffers.
+fn set_buffers(raw: &RawSocket, large_send_buffer: bool) -> Result<(), Errno> {
     // With CAP_NET_ADMIN the system's limit does not apply.
     if setsockopt(raw, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         setsockopt(raw, sockopt::RcvBuf, &SOCKET_BUFFER_BYTES)?;
@@ -323,45 +356,6 @@ fn set_options(raw: &RawSocket, is_v6: bool, large_send_buffer: bool) -> Result<
         setsockopt(raw, sockopt::SndBuf, &SOCKET_BUFFER_BYTES)?;
     }
     Ok(())
-}
-
-/// One `recvmsg`. `Ok(None)` if the sender's address is of no known family.
-fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> Result<Option<ReceivedDatagrams>, Errno> {
-    let mut parts = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
-    let Some(remote) = message.address.as_ref().and_then(socket_addr) else { return Ok(None) };
-    let mut received = ReceivedDatagrams {
-        len: message.bytes,
-        segment_size: message.bytes,
-        tos: 0,
-        address: PathAddress::to_remote(remote),
-    };
-    // Fails if the kernel had to truncate the control messages.
-    for control in message.cmsgs()? {
-        match control {
-            ControlMessageOwned::UdpGroSegments(size) => {
-                received.segment_size = usize::try_from(size).unwrap_or(0).max(1);
-            }
-            ControlMessageOwned::Ipv4Tos(tos) => received.tos = tos,
-            ControlMessageOwned::Ipv6TClass(class) => received.tos = class as u8,
-            ControlMessageOwned::Ipv4PacketInfo(info) => {
-                received.address.source = Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into());
-            }
-            ControlMessageOwned::Ipv6PacketInfo(info) => {
-                received.address.source = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
-            }
-            _ => {}
-        }
-    }
-    Ok(Some(received))
-}
-
-fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
-        (Some(v4), _) => Some(SocketAddr::V4((*v4).into())),
-        (_, Some(v6)) => Some(SocketAddr::V6((*v6).into())),
-        _ => None,
-    }
 }
 
 /// The source address of a datagram, as a control message.
@@ -397,6 +391,7 @@ fn packet_info(source: IpAddr) -> Option<PacketInfo> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
     use std::time::Instant;
     use testing::MINUTE;
 
@@ -412,19 +407,20 @@ mod tests {
         Socket::open(&config).expect("loopback is there")
     }
 
-    /// The datagrams received, as (datagram, TOS), and the system calls.
-    fn receive_all(socket: &mut Socket, wanted: usize) -> (Vec<(Vec<u8>, u8)>, Vec<ReceivedDatagrams>) {
-        let (mut datagrams, mut calls) = (Vec::new(), Vec::new());
-        let mut buffer = vec![0; 1 << 16];
+    /// The datagrams received, as (datagram, ECN field), and the messages.
+    fn receive_all(socket: &mut Socket, wanted: usize) -> (Vec<(Vec<u8>, Ecn)>, Vec<ReceivedDatagrams>) {
+        let (mut datagrams, mut messages) = (Vec::new(), Vec::new());
+        let mut buffers = ReceiveBuffers::new(&mut Pool::new(0, BATCH_SIZE));
         let start = Instant::now();
         while datagrams.len() < wanted && start.elapsed() < MINUTE {
-            let Some(received) = socket.receive(&mut buffer) else { continue };
-            datagrams.extend(
-                buffer[..received.len].chunks(received.segment_size).map(|bytes| (bytes.to_vec(), received.tos)),
-            );
-            calls.push(received);
+            for index in 0..socket.receive(&mut buffers) {
+                let received = socket.received(&buffers, index);
+                let bytes = &buffers.buffer_mut(index)[..received.len];
+                datagrams.extend(bytes.chunks(received.segment_size).map(|bytes| (bytes.to_vec(), received.ecn)));
+                messages.push(received);
+            }
         }
-        (datagrams, calls)
+        (datagrams, messages)
     }
 
     fn batch(destination: SocketAddr, tos: u8, sizes: &[usize]) -> TransmitBatch {
@@ -451,10 +447,11 @@ mod tests {
             let sizes = [1200, 1200, 1200, 700];
             assert_eq!(sender.send(&batch(destination, EF_CE, &sizes), 0), SendOutcome::Sent);
             assert_eq!(sender.send(&batch(destination, 0, &[5]), 0), SendOutcome::Sent);
-            let (datagrams, calls) = receive_all(&mut receiver, 5);
-            let received: Vec<_> = datagrams.iter().map(|(bytes, tos)| (bytes.len(), bytes[0], *tos)).collect();
-            assert_eq!(received, [(1200, 0, EF_CE), (1200, 1, EF_CE), (1200, 2, EF_CE), (700, 3, EF_CE), (5, 0, 0)]);
-            assert_eq!(calls.len(), if offload { 2 } else { 5 }, "{address}: loopback does not segment");
+            let (datagrams, messages) = receive_all(&mut receiver, 5);
+            let received: Vec<_> = datagrams.iter().map(|(bytes, ecn)| (bytes.len(), bytes[0], *ecn)).collect();
+            let marked = [(1200, 0), (1200, 1), (1200, 2), (700, 3)].map(|(len, first)| (len, first, Ecn::Ce));
+            assert_eq!(received, [&marked[..], &[(5, 0, Ecn::NotEct)]].concat());
+            assert_eq!(messages.len(), if offload { 2 } else { 5 }, "{address}: loopback does not segment");
             assert_eq!(sender.report.sent.packets, 5);
             assert_eq!(sender.report.sends, if offload { 2 } else { 5 });
         }

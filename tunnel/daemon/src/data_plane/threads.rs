@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryIter, sync_channel};
 use std::time::Duration;
+use wire::inner::ecn::Ecn;
 
 /// Maximum number of threads: a session index has four bits for them.
 pub const MAX_THREADS: usize = 16;
@@ -32,7 +33,7 @@ pub(super) enum HandOver {
         /// Index of the socket, which is the same in every thread.
         socket: usize,
         /// The TOS or traffic class byte.
-        tos: u8,
+        ecn: Ecn,
         /// The sender, and the local address that it sent to.
         address: PathAddress,
         bytes: Vec<u8>,

@@ -156,7 +156,9 @@ impl TransmitQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data_plane::buffer::Pool;
     use crate::data_plane::config::SocketConfig;
+    use crate::data_plane::socket::ReceiveBuffers;
 
     #[test]
     fn batches_are_sent_together_and_in_order() {
@@ -178,8 +180,15 @@ mod tests {
         assert_eq!(sender.report.sends, BATCHES_PER_FLUSH as u64);
         assert_eq!((queue.flush(&mut sender), queue.is_blocked()), (SendOutcome::Sent, false));
         assert!(queue.current.is_none(), "an idle queue holds no batch");
-        let mut buffer = [0; 64];
-        let sizes: Vec<_> = std::iter::from_fn(|| receiver.receive(&mut buffer)).map(|received| received.len).collect();
+        let mut buffers = ReceiveBuffers::new(&mut Pool::new(0, 64));
+        let mut sizes = Vec::new();
+        loop {
+            let count = receiver.receive(&mut buffers);
+            sizes.extend((0..count).map(|index| receiver.received(&buffers, index).len));
+            if count == 0 {
+                break;
+            }
+        }
         assert_eq!(sizes, (1..=BATCHES_PER_FLUSH + 1).collect::<Vec<_>>());
     }
 }

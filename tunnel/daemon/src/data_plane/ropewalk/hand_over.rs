@@ -113,9 +113,9 @@ impl RopewalkEngine {
                     self.refuse(io, now, socket, reason);
                 }
             }
-            HandOver::Datagram { socket, tos, address, bytes, is_admitted: false } => {
+            HandOver::Datagram { socket, ecn, address, bytes, is_admitted: false } => {
                 io.read_buffer[..bytes.len()].copy_from_slice(&bytes);
-                let received = ReceivedDatagrams { len: bytes.len(), segment_size: bytes.len(), tos, address };
+                let received = ReceivedDatagrams { len: bytes.len(), segment_size: bytes.len(), ecn, address };
                 self.on_datagrams(io, now, socket, &received);
             }
         }
@@ -123,5 +123,5 @@ impl RopewalkEngine {
 }
 
 fn datagram(socket: usize, received: &ReceivedDatagrams, bytes: &[u8], is_admitted: bool) -> HandOver {
-    HandOver::Datagram { socket, tos: received.tos, address: received.address, bytes: bytes.to_vec(), is_admitted }
+    HandOver::Datagram { socket, ecn: received.ecn, address: received.address, bytes: bytes.to_vec(), is_admitted }
 }

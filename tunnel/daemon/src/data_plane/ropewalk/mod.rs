@@ -368,7 +368,7 @@ impl Engine for RopewalkEngine {
         if let Some(buffer) =
             (!opened_datagrams.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
         {
-            let ce = Ecn::of(received.tos) == Ecn::Ce;
+            let ce = received.ecn == Ecn::Ce;
             opened_datagrams.drain(..).for_each(|datagram| self.process(now, &route, ce, &buffer, datagram));
         }
         opened_datagrams.clear();
