@@ -90,7 +90,7 @@ fn a_queue_of_three_windows_overflows_before_search_ends_slow_start() {
 fn resumed(saved_cwnd: f64, queue: f64, packets: Option<u64>) -> Experiment {
     let mut experiment = satellite("off", queue, Span::ZERO);
     let FlowKind::Tcp { congestion, size, host, .. } = &mut experiment.flows[0].kind else { panic!("a TCP flow") };
-    host.receive_buffer.default = host.receive_buffer.max;
+    (host.receive_buffer.default, host.receive_buffer.max) = (1 << 40, 1 << 40); // no window of a receiver
     *size = packets.map(|packets| packets * 1448);
     if saved_cwnd > 0.0 {
         congestion.parameters.insert("saved_cwnd".to_owned(), ParamValue::Number(saved_cwnd));

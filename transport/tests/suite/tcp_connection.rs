@@ -140,7 +140,7 @@ pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
         sack: options.sack,
         quick_ack: options.quick_ack,
         gro: 1,
-        buffer: [1 << 22, 1 << 22],
+        buffer: [1 << 17, 1 << 22],
         release: control::LinuxRelease::default(),
         ecn: options.echo,
         tick: Span::from_millis(1),

@@ -10,9 +10,9 @@ use ropewalk_transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathS
 use std::sync::{Arc, Mutex};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
-const WINDOW: u32 = 100;
+const WINDOW: u32 = 60;
 
-/// A window of 100 packets that records each delivery-rate sample: segments acknowledged, and whether it was
+/// A window of 60 packets that records each delivery-rate sample: segments acknowledged, and whether it was
 /// application-limited.
 #[derive(Debug, Default)]
 struct RateSampleRecorder(Arc<Mutex<Vec<(u64, bool)>>>);
@@ -65,21 +65,21 @@ fn poll_all(sender: &mut SinglePathSender, now: Instant) -> (Vec<Segment>, Insta
     }
 }
 
-/// The window of [`RateSampleRecorder`] is 100 packets: of 150 that are written, 50 wait for the first acknowledgement.
+/// The window of [`RateSampleRecorder`] is 60 packets: of 110 that are written, 50 wait for the first acknowledgement.
 #[test]
 fn every_instant_has_one_limit_in_handshake_full_window_and_pause_of_the_application() {
     let ms = |ms| Instant::ZERO + Span::from_millis(ms);
     let mut sender = sender_with(Options::default(), Box::new(RateSampleRecorder::default()));
     let ack = |ack| Ack { ack, receive_window: 1 << 20, tsval: 1, tsecr: 1, ..Ack::default() };
-    let write = Input::Write { segments: 150, lacking: 0 };
+    let write = Input::Write { segments: 110, lacking: 0 };
     let steps = [
         (0, Input::Connect, Limit::Handshake),
         (0, write, Limit::Handshake),
         (20, Input::Ack(&Ack { syn: true, ..ack(0) }), Limit::Window),
-        (40, Input::Ack(&ack(100)), Limit::Application),
-        (60, Input::Ack(&ack(150)), Limit::Application),
+        (40, Input::Ack(&ack(60)), Limit::Application),
+        (60, Input::Ack(&ack(110)), Limit::Application),
         (70, write, Limit::Window),
-        (90, Input::Ack(&ack(250)), Limit::Application),
+        (90, Input::Ack(&ack(170)), Limit::Application),
     ];
     for (at, input, limit) in steps {
         sender.handle(ms(at), input);

@@ -21,6 +21,13 @@ fn window_unit(max_buffer: u64) -> u64 {
     1 << max_buffer.max(RMEM_MAX).ilog2().saturating_sub(15).min(MAX_SHIFT)
 }
 
+/// The first window of a host that has received the SYN, bytes: whole segments, as far as an unscaled field can say (RFC 7323
+/// section 2.2; Linux `tcp_select_initial_window`). A window beyond any scaled one is no limit, as at ns-2's sinks.
+fn initial_window(mss: u64, buffer: u64) -> u64 {
+    let half = buffer / 2 / mss * mss;
+    if half > MAX_FIELD << MAX_SHIFT { half } else { half.min(MAX_FIELD) }
+}
+
 /// The data that arrived in order at one instant (Linux `sk_receive_queue`). The application reads it after the last of
 /// it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +83,7 @@ pub(crate) struct ReceiveWindow {
 impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], release: LinuxRelease) -> Self {
         let mss = u64::from(mss);
-        // Whole segments, of a host that has received the SYN.
-        let initial_window = buffer / 2 / mss * mss;
+        let initial_window = initial_window(mss, buffer);
         // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
         let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
         let max_buffer = max_buffer.max(buffer);
@@ -377,6 +383,14 @@ mod tests {
         for (buffer, shift) in [(64 * KIB, 2), (6144 * KIB, 7), (16_384 * KIB, 9), (524_288 * KIB, 14), (1 << 40, 14)] {
             assert_eq!(window_unit(buffer), 1 << shift, "{buffer} bytes");
         }
+    }
+
+    /// `cargo xtask kernel-drill --side receiver` on Linux 6.1.192: a buffer of 1 MiB offers 65535 bytes at first.
+    #[test]
+    fn the_first_window_fits_an_unscaled_field() {
+        let buffers = [65_536, 131_072, 1 << 20, 1 << 40];
+        let windows = buffers.map(|buffer| initial_window(1448, buffer));
+        assert_eq!(windows, [22 * 1448, 45 * 1448, 65_535, (1 << 39) / 1448 * 1448]);
     }
 
     #[test]
