@@ -189,11 +189,14 @@ fn the_history_of_a_tunnel_tells_round_trips_of_steps_without_load() {
 }
 
 #[test]
-fn a_speed_test_tells_round_trips_under_load() {
-    let rtt = r#"{"median_ms": 60.0, "p95_ms": 80.0, "answered": 98, "lost": 2}"#;
+fn a_speed_test_tells_a_flow_by_the_tunnels_algorithm_and_round_trips_without_and_under_load() {
+    let rtt = r#"{"min_ms": 50.0, "median_ms": 60.0, "p95_ms": 80.0, "answered": 98, "lost": 2}"#;
+    let packets = r#"{"sent": 1000, "lost": 3}"#;
     let text = format!(
-        r#"{{"version": 1, "interface": "rw0", "address": "10.77.0.1", "seconds": 5, "idle_rtt": {rtt}, "verdict": "",
-        "measurements": [{{"path": "lte", "backup": false, "direction": "down", "order": 1, "rate_bps": 2e7, "rtt": {rtt}}},
+        r#"{{"version": 2, "interface": "rw0", "address": "10.77.0.1", "seconds": 5, "congestion": "discern", "idle_rtt": {rtt},
+        "verdict": "", "measurements": [
+        {{"path": "lte", "backup": false, "direction": "down", "order": 1, "idle_rtt": {rtt}, "rate_bps": 2e7, "rtt": {rtt}}},
+        {{"path": "lte", "backup": false, "direction": "up", "order": 3, "rate_bps": 4e6, "rtt": {rtt}, "packets": {packets}}},
         {{"path": null, "backup": false, "direction": "down", "order": 2, "rate_bps": 5e7, "rtt": {rtt}}}]}}"#
     );
     let measured = parse(&text, "test.json").unwrap();
@@ -204,7 +207,14 @@ fn a_speed_test_tells_round_trips_under_load() {
         (Direction::Down, Some(20.0), Some(100), Some(2))
     );
     assert_eq!((call.rtt_ms.unwrap().p50, call.rtt_ms.unwrap().p95), (Some(60.0), Some(80.0)));
-    assert!(lacks(&measured, "several streams"));
+    assert_eq!((path.idle_rtt.len(), path.idle_rtt[0].rtt_ms.unwrap().min), (1, Some(50.0)));
+    let [down, up] = &path.tcp[..] else { panic!("a flow per direction") };
+    assert_eq!(
+        (down.congestion.as_deref(), down.goodput_mbps, down.sent_segments),
+        (Some("discern"), Some(20.0), None)
+    );
+    assert_eq!((up.direction, up.sent_segments, up.retransmitted_segments), (Direction::Up, Some(1000), Some(3)));
+    assert!(lacks(&measured, "the tunnel repairs them") && !lacks(&measured, "taken for CUBIC's"));
 }
 
 #[test]

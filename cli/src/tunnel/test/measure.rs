@@ -36,6 +36,7 @@ impl Direction {
 /// Round-trip times of one measurement; null if no datagram was answered.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Rtt {
+    pub(super) min_ms: Option<f64>,
     pub(super) median_ms: Option<f64>,
     pub(super) p95_ms: Option<f64>,
     pub(super) answered: usize,
@@ -168,7 +169,13 @@ impl Rtt {
     fn of(mut rtts: Vec<f64>, sent: usize) -> Self {
         rtts.sort_by(f64::total_cmp);
         let at = |share: f64| rtts.get((rtts.len() as f64 * share) as usize).or(rtts.last()).copied();
-        Self { median_ms: at(0.5), p95_ms: at(0.95), answered: rtts.len(), lost: sent.saturating_sub(rtts.len()) }
+        Self {
+            min_ms: rtts.first().copied(),
+            median_ms: at(0.5),
+            p95_ms: at(0.95),
+            answered: rtts.len(),
+            lost: sent.saturating_sub(rtts.len()),
+        }
     }
 }
 

@@ -1,21 +1,23 @@
 //! `ropewalk test`: rate and latency through the tunnel, of each path alone and of all together.
 
 mod measure;
+#[cfg(feature = "study")]
+mod measurements;
 mod order;
 mod page;
 mod result;
 
 use super::live::Findings;
-use super::target::{client_or_only, failure};
+use super::target::{client_or_only, configuration_file, failure};
 use crate::{Failure, output};
 use clap::Args;
 use daemon::control_plane::Client;
 use daemon::status::{PathState, PathStatus, Traffic, TunnelStatus};
-use measure::{Rtt, Session};
+use measure::{Direction, Rtt, Session};
 use order::Task;
-use result::{End, Measurement, OtherTraffic, TestResult};
+use result::{End, Measurement, OtherTraffic, Packets, TestResult};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -42,6 +44,10 @@ pub(crate) struct Test {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write what a fit can use of each path as one document of measurements, as `ropewalk probe` does
+    #[cfg(feature = "study")]
+    #[arg(long, value_name = "FILE")]
+    measurements: Option<PathBuf>,
 }
 
 /// Restores the paths that carry data when it is dropped, whatever happens to the test.
@@ -68,6 +74,11 @@ pub(super) fn test(arguments: &Test) -> Result<(), Failure> {
     let mut beyond = Findings::default();
     super::beyond::ask(&status, &mut beyond);
     output::warn(beyond.text());
+    #[cfg(feature = "study")]
+    if let Some(file) = &arguments.measurements {
+        measurements::write(&result, file)?;
+        output::warn(&measurements::next(&result, file));
+    }
     if arguments.json { output::json(&result) } else { output::print(&format!("{}\n", result.verdict)) }
 }
 
@@ -80,10 +91,11 @@ fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Sessi
     output::warn(&format!("idle: RTT {}", result::milliseconds(idle.median_ms)));
     let mut measurements = Vec::new();
     for (order, index) in (1..).zip(order::random(session.id(), count)) {
-        let (rate_bps, rtt) = load(arguments, client, session, &tasks[index])?;
+        let Load { idle_rtt, rate_bps, rtt, packets } = load(arguments, client, session, &tasks[index])?;
         let Task { path, direction } = tasks[index].clone();
         let backup = status.paths().any(|(_, found)| Some(&found.name) == path.as_ref() && found.backup);
-        measurements.push((index, Measurement { path, backup, direction: direction.name(), order, rate_bps, rtt }));
+        let direction = direction.name();
+        measurements.push((index, Measurement { path, backup, direction, order, idle_rtt, rate_bps, rtt, packets }));
     }
     measurements.sort_by_key(|(index, _)| *index);
     let measurements: Vec<_> = measurements.into_iter().map(|(_, measurement)| measurement).collect();
@@ -106,6 +118,7 @@ fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Sessi
         address,
         ends,
         seconds,
+        congestion: congestion(arguments, status),
         idle_rtt: idle,
         other_traffic,
         measurements,
@@ -144,18 +157,47 @@ fn other_end(session: &Session) -> End {
     }
 }
 
-/// The rate, bit/s, and the round-trip time of one measurement.
-fn load(arguments: &Test, client: &Client, session: &Session, task: &Task) -> Result<(f64, Rtt), Failure> {
+/// The congestion control of the tunnel's paths, if its configuration can be read.
+fn congestion(arguments: &Test, status: &TunnelStatus) -> Option<String> {
+    let name = arguments.tunnel.as_deref().unwrap_or(&status.interface.name);
+    let config = daemon::config::load(&configuration_file(Path::new(name))).ok()?;
+    Some(config.options.congestion.name)
+}
+
+/// One measurement.
+struct Load {
+    /// Without load, of a path alone.
+    idle_rtt: Option<Rtt>,
+    rate_bps: f64,
+    rtt: Rtt,
+    packets: Option<Packets>,
+}
+
+/// The packets that a path has sent so far.
+fn packets(client: &Client, path: &str) -> Option<Packets> {
+    let status = client.status().ok()?;
+    let (_, path) = status.paths().find(|(_, found)| found.name == path)?;
+    Some(Packets { sent: path.sent.packets, lost: path.lost_packets })
+}
+
+fn load(arguments: &Test, client: &Client, session: &Session, task: &Task) -> Result<Load, Failure> {
     let _restored = task.path.as_ref().map(|_| AllPaths(client));
     if let Some(name) = &task.path {
         client.request("POST", &format!("/v1/alone/{name}"), "").map_err(|error| failure(&error))?;
     }
+    let alone = task.path.as_deref();
+    let idle = alone.filter(|_| task.direction == Direction::Down).map(|_| session.idle_rtt());
+    let idle_rtt = idle.transpose().map_err(|error| broken(&error))?;
+    let sender = alone.filter(|_| task.direction == Direction::Up);
+    let before = sender.and_then(|path| packets(client, path));
     let (rate_bps, rtt) =
         session.load(task.direction, arguments.seconds, arguments.streams as usize).map_err(|error| broken(&error))?;
+    let after = sender.and_then(|path| packets(client, path));
+    let packets = after.zip(before).map(|(after, before)| after.since(before));
     let name = task.path.as_deref().unwrap_or("all together");
     let (direction, rate) = (task.direction.name(), result::mbit(rate_bps));
     output::warn(&format!("{name}, {direction}: {rate} Mbit/s, RTT {}", result::milliseconds(rtt.median_ms)));
-    Ok((rate_bps, rtt))
+    Ok(Load { idle_rtt, rate_bps, rtt, packets })
 }
 
 fn broken(error: &std::io::Error) -> Failure {

@@ -14,9 +14,27 @@ pub(super) struct Measurement {
     pub(super) direction: &'static str,
     /// Its place in the random order of measurements, from 1.
     pub(super) order: usize,
+    /// Without load, just before, of a path alone; once per path.
+    pub(super) idle_rtt: Option<Rtt>,
     /// TCP's payload, bit/s.
     pub(super) rate_bps: f64,
     pub(super) rtt: Rtt,
+    /// What the path alone has sent, in the direction of this end's data.
+    pub(super) packets: Option<Packets>,
+}
+
+/// The packets of a path.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Packets {
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+}
+
+impl Packets {
+    /// Those since an earlier count.
+    pub(super) fn since(self, earlier: Self) -> Self {
+        Self { sent: self.sent.saturating_sub(earlier.sent), lost: self.lost.saturating_sub(earlier.lost) }
+    }
 }
 
 /// Other traffic in the tunnel, bit/s, in each direction as this end sees it.
@@ -47,6 +65,8 @@ pub(super) struct TestResult {
     pub(super) address: IpAddr,
     pub(super) ends: [End; 2],
     pub(super) seconds: u64,
+    /// The congestion control of the paths, if it is known.
+    pub(super) congestion: Option<String>,
     pub(super) idle_rtt: Rtt,
     pub(super) other_traffic: OtherTraffic,
     pub(super) measurements: Vec<Measurement>,
@@ -137,15 +157,18 @@ mod tests {
 
     #[test]
     fn the_verdict_compares_all_together_with_the_sum_of_the_paths() {
-        let rtt = |median_ms| Rtt { median_ms: Some(median_ms), p95_ms: Some(median_ms), answered: 1, lost: 0 };
+        let rtt =
+            |median_ms| Rtt { min_ms: None, median_ms: Some(median_ms), p95_ms: Some(median_ms), answered: 1, lost: 0 };
         let quiet = OtherTraffic::default();
         let found = |path: Option<&str>, direction, mbit: f64, median_ms| Measurement {
             path: path.map(str::to_owned),
             backup: false,
             direction,
             order: 1,
+            idle_rtt: None,
             rate_bps: mbit * 1e6,
             rtt: rtt(median_ms),
+            packets: None,
         };
         let mut measurements = vec![
             found(Some("fibre"), "down", 60.0, 30.0),
@@ -164,14 +187,16 @@ mod tests {
 
     #[test]
     fn a_share_above_one_is_explained_and_no_latency_is_gained_by_load() {
-        let rtt = |median_ms| Rtt { median_ms, p95_ms: median_ms, answered: 1, lost: 0 };
+        let rtt = |median_ms| Rtt { min_ms: None, median_ms, p95_ms: median_ms, answered: 1, lost: 0 };
         let found = |path: Option<&str>, mbit: f64| Measurement {
             path: path.map(str::to_owned),
             backup: false,
             direction: "down",
             order: 1,
+            idle_rtt: None,
             rate_bps: mbit * 1e6,
             rtt: rtt(Some(19.0)),
+            packets: None,
         };
         let measurements = [found(Some("fibre"), 9.0), found(Some("lte"), 6.0), found(None, 18.0)];
         let text = |other, idle| verdict(&rtt(idle), &other, &measurements);
