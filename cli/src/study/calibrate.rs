@@ -2,6 +2,7 @@
 
 use super::budget::{self, Budget};
 use super::fit::{self, Constants};
+use super::probe;
 use crate::{Failure, output};
 use ::fit::{Fit as Fitted, Model, Options, Progress};
 use clap::Args;
@@ -19,8 +20,9 @@ pub(crate) struct Fit {
     /// is unknown [default with --to: links as the measurement has them]
     #[arg(required_unless_present = "to")]
     pub(crate) file: Option<PathBuf>,
-    /// Fit links to these measurements: a document of `ropewalk probe`, or a file of iperf3, ping, irtt or flent
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    /// Fit links to these measurements: a document of `ropewalk probe`, or any file that its --import reads; NAME=FILE names the
+    /// path of a file
+    #[arg(long, value_name = "[NAME=]FILE", num_args = 1..)]
     pub(crate) to: Vec<PathBuf>,
     /// An unknown key with its range: --free path.lte.rate=3mbit..60mbit
     #[arg(long, value_name = "KEY=RANGE", requires = "to", value_parser = free)]
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &Fit) -> Result<(), Failure> {
 }
 
 fn calibrate(arguments: &Fit, file: Option<&Path>) -> Result<(), Failure> {
-    let measured = read_all(&arguments.to)?;
+    let measured = probe::read_all(&arguments.to)?;
     let model = match file {
         Some(file) => Model::of_scenario(file, &measured, &arguments.free)?,
         None => Model::of_measurement(&measured, &arguments.free)?,
@@ -94,16 +96,6 @@ pub(super) fn fit_within(
         clock.goes_on(progress.evaluations)
     };
     Ok(::fit::fit(model, measured, options, &mut watch)?)
-}
-
-/// The measurements of all files together.
-pub(super) fn read_all(files: &[PathBuf]) -> Result<Measured, Failure> {
-    let mut all = Measured::default();
-    for file in files {
-        let measured = measured::read(file).map_err(|error| Failure::Script(error.to_string()))?;
-        all.merge(measured);
-    }
-    Ok(all)
 }
 
 pub(super) fn threads(jobs: Option<u16>) -> usize {

@@ -223,13 +223,16 @@ pub(crate) struct Evaluate {
     pub(crate) quiet: bool,
 }
 
+/// What only a measurement takes.
+const MEASURING: [&str; 9] = ["host", "paths", "repeats", "seconds", "congestion", "budget", "seed", "yes", "quiet"];
+
 #[derive(Args, Debug)]
 pub(crate) struct Probe {
     /// The other end, which runs `ropewalk probe --serve`
     #[arg(value_name = "HOST[:PORT]", required_unless_present_any = ["serve", "import"])]
     pub(crate) host: Option<String>,
     /// Be the other end: answer those who know the token
-    #[arg(long, conflicts_with_all = ["host", "import"])]
+    #[arg(long, conflicts_with_all = MEASURING)]
     pub(crate) serve: bool,
     /// With --serve: the address [default: port 4756 of all addresses]
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
@@ -257,7 +260,7 @@ pub(crate) struct Probe {
     #[arg(long, value_name = "S", value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Write the measurements as one JSON document; `-` is standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     pub(crate) json: Option<PathBuf>,
     /// Measure metered links, too
     #[arg(long)]
@@ -266,7 +269,7 @@ pub(crate) struct Probe {
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Instead of measuring: read files of measurements, and make one document of them; NAME=FILE names the path of a file
-    #[arg(long, value_name = "[NAME=]FILE", num_args = 1.., conflicts_with = "host")]
+    #[arg(long, value_name = "[NAME=]FILE", num_args = 1.., conflicts_with_all = MEASURING, conflicts_with_all = ["serve", "token"])]
     pub(crate) import: Vec<PathBuf>,
 }
 

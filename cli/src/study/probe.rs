@@ -2,12 +2,13 @@
 
 mod table;
 
-use super::Probe as Arguments;
+use super::{Probe as Arguments, interrupt};
 use crate::{Failure, output};
 use ::probe::{Choices, Limits, News, PathSource, Plan, Server, Session, Token};
 use measured::Measured;
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The environment variable of the token: arguments are visible to every user of a host.
@@ -59,25 +60,45 @@ fn measure(arguments: &Arguments, host: &str) -> Result<(), Failure> {
     let session = Session::open(server, token, &choices.paths[0].source)
         .map_err(|error| Failure::Environment(format!("{host}: {error}")))?;
     let (program, count) = (format!("ropewalk {}", crate::VERSION), plan.count());
+    let so_far = keep_if_interrupted(arguments, count)?;
     let measured = ::probe::run(&session, &plan, &program, &mut |news| {
         if !arguments.quiet {
             output::warn(&progress(news, count));
         }
+        *so_far.lock().unwrap_or_else(PoisonError::into_inner) = news.measured.clone();
     });
-    show(arguments, &measured)
+    show(arguments.json.as_deref(), &measured)
+}
+
+/// From now on an interrupt writes and prints the document that the returned value holds, and ends the program.
+fn keep_if_interrupted(arguments: &Arguments, planned: usize) -> Result<Arc<Mutex<Measured>>, Failure> {
+    let so_far = Arc::new(Mutex::new(Measured::default()));
+    let (measured, json) = (so_far.clone(), arguments.json.clone());
+    interrupt::tell_with(move || {
+        let measured = measured.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let done = measured.stages.len();
+        if done == 0 {
+            return "no stage had ended: nothing is kept".to_owned();
+        }
+        let kept = match &json {
+            Some(file) if file != Path::new("-") => format!("are kept in {}", file.display()),
+            _ => "are kept".to_owned(),
+        };
+        match show(json.as_deref(), &::probe::interrupted(measured, planned)) {
+            Ok(()) => format!("{done} of {planned} stages {kept}"),
+            Err(failure) => failure.to_string(),
+        }
+    })?;
+    Ok(so_far)
 }
 
 fn import(arguments: &Arguments) -> Result<(), Failure> {
-    let mut measured = Measured::default();
-    for file in &arguments.import {
-        measured.merge(read(file)?);
-    }
-    show(arguments, &measured)
+    show(arguments.json.as_deref(), &read_all(&arguments.import)?)
 }
 
-/// Reads measurements: `FILE`, or `NAME=FILE` of one path, which then has that name. The file is a document, a capture, or of
+/// Reads measurements for every command that takes them: `FILE`, or `NAME=FILE` of one path, which then has that name. The file is a document, a capture, or of
 /// another program.
-pub(super) fn read(argument: &Path) -> Result<Measured, Failure> {
+fn read(argument: &Path) -> Result<Measured, Failure> {
     let text = argument.to_string_lossy();
     let (name, file) = match text.split_once('=') {
         Some((name, file)) if !argument.exists() => (Some(name), Path::new(file)),
@@ -105,9 +126,18 @@ pub(super) fn read(argument: &Path) -> Result<Measured, Failure> {
     Ok(measured)
 }
 
+/// The measurements of all files together.
+pub(super) fn read_all(files: &[PathBuf]) -> Result<Measured, Failure> {
+    let mut all = Measured::default();
+    for file in files {
+        all.merge(read(file)?);
+    }
+    Ok(all)
+}
+
 /// Writes the document, and prints the table.
-fn show(arguments: &Arguments, measured: &Measured) -> Result<(), Failure> {
-    match arguments.json.as_deref() {
+fn show(json: Option<&Path>, measured: &Measured) -> Result<(), Failure> {
+    match json {
         Some(file) if file == Path::new("-") => return output::json(measured),
         Some(file) => {
             let text = serde_json::to_string_pretty(measured).expect("maps with text keys, numbers and lists");
@@ -178,7 +208,7 @@ fn tell_plan(plan: &Plan, choices: &Choices) {
 }
 
 fn progress(news: &News<'_>, count: usize) -> String {
-    let stage = news.stage;
+    let stage = news.stage();
     let direction = stage.direction.map_or("", measured::Direction::name);
     let words = [stage.kind.name(), stage.congestion.as_deref().unwrap_or_default(), direction];
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();

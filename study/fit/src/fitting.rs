@@ -7,6 +7,7 @@ use crate::search::{Options, Problem, Progress, search};
 use crate::{Error, Links, Model, Unknown, parallel};
 use measured::Measured;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The greatest error that one observable counts for in a distance, as a logarithm.
 const MAX_ERROR: f64 = 1.5;
@@ -32,6 +33,9 @@ pub struct Fit {
     pub distance: Distance,
     /// The noise floor: the distance of two simulated measurements of the same links.
     pub noise: Distance,
+    /// By how much the fits miss the measurement beyond what chance explains.
+    #[serde(default)]
+    pub model_error: ModelError,
     /// The distance of the naive links from the measurement.
     pub naive: Distance,
     /// The naive links.
@@ -40,10 +44,23 @@ pub struct Fit {
     pub evaluations: usize,
     /// Searches whose result was left out, because it is much farther from the measurement than the others.
     pub left_out: usize,
+    /// The source address or the device of each path, where the measurement has it.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
     /// What of the measurement was not used, and why.
     pub notes: Vec<String>,
     /// Digest of all values; the same measurement, options and evaluations give it again.
     pub digest: String,
+}
+
+/// By how much fits miss a measurement beyond what chance explains, as the standard deviation of a logarithm: what no disagreement
+/// among the fits shows. Predictions are as uncertain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelError {
+    /// Of goodputs.
+    pub goodput: f64,
+    /// Of round-trip times.
+    pub delay: f64,
 }
 
 /// A member of the ensemble.
@@ -122,10 +139,12 @@ pub fn fit(
         observables: compared(&problem, &judged, &naive),
         distance: middle(judged.iter().map(|judged| judged.distance)),
         noise: middle(judged.iter().filter_map(|judged| judged.noise)),
+        model_error: model_error(&judged),
         naive: naive.distance,
         naive_links,
         evaluations,
         left_out: values.len() - members.len(),
+        sources: measured.paths.iter().filter_map(|path| Some((path.name.clone(), path.source.clone()?))).collect(),
         notes: problem.notes.clone(),
         digest: digest(&members),
         members,
@@ -138,7 +157,12 @@ struct Judged {
     distance: Distance,
     /// The distance of two simulated measurements.
     noise: Option<Distance>,
+    /// Both distances, of goodputs and of round-trip times alone.
+    by_kind: [[f64; 2]; 2],
 }
+
+/// The ends of the names of observables of one kind.
+const KINDS: [&[&str]; 2] = [&[".goodput"], &["rtt mean", "rtt median", "rtt p95", "rtt p99"]];
 
 impl Judged {
     fn new(problem: &Problem<'_>, links: &Links, with_noise: bool) -> Result<Self, Error> {
@@ -147,29 +171,52 @@ impl Judged {
         let observed = observe(first)?;
         let logs: Vec<Logs> = observed.iter().map(Observables::logs).collect();
         let measured: Vec<Logs> = problem.targets.iter().map(|target| target.observables.logs()).collect();
-        let noise = with_noise.then(|| observe(first + repeats)).transpose()?;
-        let noise = noise.map(|again| {
-            let again: Vec<Logs> = again.iter().map(Observables::logs).collect();
-            distance(problem, &logs, &again)
-        });
-        Ok(Self { distance: distance(problem, &logs, &measured), noise, observed })
+        let again = with_noise.then(|| observe(first + repeats)).transpose()?;
+        let again = again.map(|again| again.iter().map(Observables::logs).collect::<Vec<Logs>>());
+        let of_kind = |ends: &[&str], other: &[Logs]| {
+            let is_wanted = |name: &str| ends.iter().any(|end| name.ends_with(end));
+            root_mean_square(problem, &logs, other, is_wanted).unwrap_or(0.0)
+        };
+        let by_kind =
+            KINDS.map(|ends| [of_kind(ends, &measured), again.as_ref().map_or(0.0, |again| of_kind(ends, again))]);
+        let noise = again.map(|again| distance(problem, &logs, &again));
+        Ok(Self { distance: distance(problem, &logs, &measured), noise, by_kind, observed })
     }
 }
 
 /// The root mean square of the differences of what was measured, over all paths.
 fn distance(problem: &Problem<'_>, one: &[Logs], other: &[Logs]) -> Distance {
     let of = |is_held_out: bool| {
-        let mut squares = Vec::new();
-        for ((target, one), other) in problem.targets.iter().zip(one).zip(other) {
-            let names = target.observables.names().filter(|name| is_held(name, &problem.options.hold) == is_held_out);
-            squares.extend(names.filter_map(|name| {
-                let error = (one.0.get(name)? - other.0.get(name)?).clamp(-MAX_ERROR, MAX_ERROR);
-                Some(error * error)
-            }));
-        }
-        (!squares.is_empty()).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
+        root_mean_square(problem, one, other, |name| is_held(name, &problem.options.hold) == is_held_out)
     };
     Distance { fitted: of(false).unwrap_or(0.0), held_out: of(true) }
+}
+
+/// The root mean square of the differences of those observables; none if there are none.
+fn root_mean_square(
+    problem: &Problem<'_>,
+    one: &[Logs],
+    other: &[Logs],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<f64> {
+    let mut squares = Vec::new();
+    for ((target, one), other) in problem.targets.iter().zip(one).zip(other) {
+        squares.extend(target.observables.names().filter(|name| is_wanted(name)).filter_map(|name| {
+            let error = (one.0.get(name)? - other.0.get(name)?).clamp(-MAX_ERROR, MAX_ERROR);
+            Some(error * error)
+        }));
+    }
+    (!squares.is_empty()).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
+}
+
+/// The medians over the members; what two simulated measurements differ by is chance.
+fn model_error(judged: &[&Judged]) -> ModelError {
+    let of = |kind: usize| {
+        let [missed, chance] =
+            [0, 1].map(|which| median(&judged.iter().map(|judged| judged.by_kind[kind][which]).collect::<Vec<_>>()));
+        (missed * missed - chance * chance).max(0.0).sqrt()
+    };
+    ModelError { goodput: of(0), delay: of(1) }
 }
 
 fn middle(distances: impl Iterator<Item = Distance>) -> Distance {
@@ -224,12 +271,5 @@ impl Fit {
     #[must_use]
     pub fn beats_naive(&self) -> bool {
         self.distance.fitted < self.naive.fitted
-    }
-
-    /// By how much the fits miss the measurement beyond what chance explains, as the standard deviation of a logarithm: what no
-    /// disagreement among the fits shows. Predictions are as uncertain.
-    #[must_use]
-    pub fn model_error(&self) -> f64 {
-        (self.distance.fitted * self.distance.fitted - self.noise.fitted * self.noise.fitted).max(0.0).sqrt()
     }
 }

@@ -32,7 +32,7 @@ mod unknown;
 pub use advise::{Advice, AdviseOptions, Candidate, Goal, Mode, Outcome, Ranked, advise, candidates, outcomes};
 pub use cma::Cma;
 pub use error::Error;
-pub use fitting::{Compared, Fit, Member, Parameter, fit};
+pub use fitting::{Compared, Fit, Member, ModelError, Parameter, fit};
 pub use interval::{Interval, interval, median};
 pub use links::Links;
 pub use model::{Model, naive_links};

@@ -1,19 +1,20 @@
 //! The model: which keys of which links are unknown, and the links for given values of them.
 //!
-//! Without a scenario, the links of a measurement are one `[[path]]` per path with a rate that walks, delay, jitter, a
-//! drop-tail queue and losses in bursts (Gilbert and Elliott), and the reverse direction as the uploads tell it.
+//! Without a scenario, the links of a measurement are one `[[path]]` per path. It has a rate that walks, delay, jitter, a drop-tail
+//! queue, losses in bursts (Gilbert and Elliott), and a policer if the measurement found one. The reverse direction is as the
+//! uploads tell it. Paths that share a bottleneck have one link with its rate and queue in common.
 
-use crate::observe::Observables;
+mod estimates;
+mod text;
+
+use estimates::{Seen, capacity_unknowns, wire_unknowns};
+
 use crate::probe::toml_text;
 use crate::{Error, Links, Unknown};
 use measured::{Direction, Measured, MeasuredPath};
 use scenario::Free;
 use std::path::{Path, PathBuf};
 
-/// Bits of a full-size packet.
-const PACKET_BITS: f64 = 12_000.0;
-/// The share of packets that is lost in the bad state, percent.
-const BAD_PERCENT: f64 = 60.0;
 /// The rate of the reverse direction where no upload tells it: enough for acknowledgements, bit/s.
 const REVERSE_RATE: f64 = 5e6;
 
@@ -38,10 +39,18 @@ pub(crate) struct Group {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// The links of a measurement; the names of its paths.
-    Measured(Vec<String>),
+    /// The links of a measurement.
+    Measured(Vec<PathModel>),
     /// A scenario with unknown keys.
     Scenario(Links),
+}
+
+/// A measured path of a model.
+#[derive(Clone, Debug)]
+struct PathModel {
+    name: String,
+    /// The name of the link that it shares with others.
+    bottleneck: Option<String>,
 }
 
 impl Model {
@@ -50,12 +59,19 @@ impl Model {
     /// # Errors
     /// A path has no measurement to begin with, or `free` has a key that the model does not.
     pub fn of_measurement(measured: &Measured, free: &[Free]) -> Result<Self, Error> {
-        let (mut unknowns, mut groups) = (Vec::new(), Vec::new());
-        for (index, path) in measured.paths.iter().enumerate() {
-            let of_path = unknowns_of(path)?;
+        let (mut unknowns, mut groups, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        for sharing in sharing(measured) {
+            let of_group: Vec<&MeasuredPath> = sharing.iter().map(|index| &measured.paths[*index]).collect();
+            let bottleneck = (sharing.len() > 1).then(|| format!("shared{}", groups.len() + 1));
+            let prefix =
+                bottleneck.as_ref().map_or(format!("path.{}", of_group[0].name), |name| format!("link.{name}"));
             let first = unknowns.len();
-            unknowns.extend(of_path);
-            groups.push(Group { unknowns: (first..unknowns.len()).collect(), paths: vec![index] });
+            unknowns.extend(capacity_unknowns(&prefix, &of_group)?);
+            for path in of_group {
+                unknowns.extend(wire_unknowns(path)?);
+                paths.push(PathModel { name: path.name.clone(), bottleneck: bottleneck.clone() });
+            }
+            groups.push(Group { unknowns: (first..unknowns.len()).collect(), paths: sharing });
         }
         if groups.is_empty() {
             return Err(Error::Input("the measurement has no path".to_owned()));
@@ -63,8 +79,9 @@ impl Model {
         for free in free {
             narrow(&mut unknowns, free)?;
         }
-        let names = measured.paths.iter().map(|path| path.name.clone()).collect();
-        Ok(Self { unknowns, groups, kind: Kind::Measured(names) })
+        let place = |path: &PathModel| measured.paths.iter().position(|measured| measured.name == path.name);
+        paths.sort_by_key(place);
+        Ok(Self { unknowns, groups, kind: Kind::Measured(paths) })
     }
 
     /// The model of a scenario whose `[free]` table, or `free`, names the unknown keys.
@@ -110,54 +127,58 @@ impl Model {
                     .map(|(unknown, value)| format!("{}={}", unknown.key, unknown.text(*value)));
                 Links { sets: links.sets.iter().cloned().chain(sets).collect(), ..links.clone() }
             }
-            Kind::Measured(names) => {
+            Kind::Measured(all) => {
                 let is_wanted = |index: &usize| paths.is_none_or(|paths| paths.contains(index));
-                let paths = (0..names.len()).filter(is_wanted).map(|index| self.path(&names[index], values));
-                from_text(&paths.collect::<String>())
+                let wanted: Vec<&PathModel> = (0..all.len()).filter(is_wanted).map(|index| &all[index]).collect();
+                let value = |key: &str| {
+                    let place = self.unknowns.iter().position(|unknown| unknown.key == key);
+                    place.map(|place| values[place])
+                };
+                from_text(&text::links(&wanted, &value))
             }
         }
     }
 
-    fn path(&self, name: &str, values: &[f64]) -> String {
-        let prefix = format!("path.{name}.");
-        let value = |key: &str| {
-            let place = self.unknowns.iter().position(|unknown| unknown.key.strip_prefix(&prefix) == Some(key));
-            place.map(|place| values[place])
+    /// The unknown of a group that decides what its paths carry at most, if the model has one: the rate of a policer, or else
+    /// that of the link.
+    pub(crate) fn capacity(&self, group: &Group) -> Option<usize> {
+        let ends_with = |index: &&usize, end: &str| {
+            let key = &self.unknowns[**index].key;
+            key.ends_with(end) && !key.ends_with(&format!(".reverse{end}"))
         };
-        let of = |key: &str| value(key).unwrap_or_default();
-        let rate = of("rate");
-        let reverse_rate = value("reverse.rate").unwrap_or(REVERSE_RATE.max(rate / 4.0));
-        let reverse_queue = value("reverse.queue.limit").map_or(String::new(), |packets| {
-            format!(", queue = {{ limit = \"{}p\" }}", packets.round().max(2.0) as u64)
-        });
-        let bit = |rate: f64| rate.round().max(1.0) as u64;
-        let us = |seconds: f64| (seconds * 1e6).round().max(0.0) as u64;
-        format!(
-            "[[path]]\nname = {}\nrate = \"{}bit\"\nrate_walk = {{ min = \"{}bit\", max = \"{}bit\", deviation = \"{}bit\", \
-             interval = \"100ms\" }}\ndelay = \"{}us\"\njitter = \"{}us\"\nqueue = {{ limit = \"{}p\" }}\n\
-             loss = {{ to_bad = \"{:.5}%\", to_good = \"{:.4}%\", bad = \"{BAD_PERCENT}%\" }}\n\
-             reverse = {{ rate = \"{}bit\", loss = \"{:.5}%\"{reverse_queue} }}\n\n",
-            toml_text(name),
-            bit(rate),
-            bit(rate / of("walk_width")),
-            bit(rate * of("walk_width")),
-            bit(rate * of("walk_deviation")),
-            us(of("delay")),
-            us(of("jitter")),
-            of("queue.limit").round().max(2.0) as u64,
-            to_bad_percent(of("loss.share"), of("loss.burst")),
-            100.0 / of("loss.burst").max(1.0),
-            bit(reverse_rate),
-            value("reverse.loss").unwrap_or(0.0),
-        )
+        let policer = group.unknowns.iter().find(|index| ends_with(index, ".policer.rate"));
+        policer.or_else(|| group.unknowns.iter().find(|index| ends_with(index, ".rate"))).copied()
     }
 }
 
-/// The chance per packet of entering the bad state, percent, if `share` percent of the packets are lost and the bad state
-/// lasts for `burst` packets: the bad state holds `share / BAD_PERCENT` of all packets.
-fn to_bad_percent(share: f64, burst: f64) -> f64 {
-    let bad = (share / BAD_PERCENT).clamp(0.0, 0.9);
-    (100.0 * bad / (1.0 - bad) / burst.max(1.0)).min(100.0)
+/// The measured paths by the bottleneck of their downloads, each in the group of its first path.
+fn sharing(measured: &Measured) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = (0..measured.paths.len()).map(|index| vec![index]).collect();
+    let place = |name: &str| measured.paths.iter().position(|path| path.name == name);
+    for first in 0..measured.paths.len() {
+        for second in first + 1..measured.paths.len() {
+            let both = [first, second].map(Some);
+            let verdicts = measured.together.iter().filter(|together| {
+                let paths: Vec<_> = together.flows.iter().map(|flow| place(&flow.path)).collect();
+                together.direction == Direction::Down && paths.len() == 2 && both.iter().all(|one| paths.contains(one))
+            });
+            let has = |verdict| verdicts.clone().filter(|together| together.shared_bottleneck == Some(verdict)).count();
+            if has(true) > has(false) {
+                join(&mut groups, first, second);
+            }
+        }
+    }
+    groups
+}
+
+fn join(groups: &mut Vec<Vec<usize>>, first: usize, second: usize) {
+    let of = |groups: &[Vec<usize>], index| groups.iter().position(|group| group.contains(&index));
+    if let (Some(one), Some(other)) = (of(groups, first), of(groups, second))
+        && one != other
+    {
+        let moved = groups.remove(one.max(other));
+        groups[one.min(other)].extend(moved);
+    }
 }
 
 /// Traffic for reading a scenario of links that has none.
@@ -186,96 +207,6 @@ pub fn naive_links(measured: &Measured) -> Links {
         )
     };
     from_text(&measured.paths.iter().map(path).collect::<String>())
-}
-
-/// What a measurement tells directly. Rates in bit/s, times in seconds.
-struct Seen {
-    cubic: Option<f64>,
-    /// Of any algorithm.
-    best: Option<f64>,
-    upload: Option<f64>,
-    rtt: Option<f64>,
-    rtt_under_load: Option<f64>,
-    variation: Option<f64>,
-    loss_percent: Option<f64>,
-    upload_loss_percent: Option<f64>,
-    /// The least of any algorithm.
-    retransmitted_percent: Option<f64>,
-}
-
-impl Seen {
-    fn of(path: &MeasuredPath) -> Self {
-        let all = Observables::of(path);
-        let greatest = |direction: Direction| {
-            let suffix = format!(".{}.goodput", direction.name());
-            let rates = all.names().filter(|name| name.starts_with("tcp.") && name.ends_with(&suffix));
-            rates.filter_map(|name| all.mean(name)).reduce(f64::max).map(|mbps| (mbps * 1e6).max(1e3))
-        };
-        let ms = |name: &str| all.mean(name).map(|ms| ms / 1e3);
-        let of_flows = path.tcp.iter().filter_map(|flow| flow.rtt_ms?.min).reduce(f64::min).map(|ms| ms / 1e3);
-        Self {
-            cubic: all.mean("tcp.cubic.down.goodput").map(|mbps| (mbps * 1e6).max(1e3)),
-            best: greatest(Direction::Down),
-            upload: greatest(Direction::Up),
-            rtt: ms("idle.rtt min").or(of_flows),
-            rtt_under_load: ms("tcp.cubic.down.rtt p95").or(ms("tcp.cubic.down.rtt mean")),
-            variation: ms("udp.down.delay above min, mean"),
-            loss_percent: all.mean("udp.down.loss"),
-            upload_loss_percent: all.mean("udp.up.loss"),
-            retransmitted_percent: all
-                .names()
-                .filter(|name| name.ends_with(".down.retransmitted"))
-                .filter_map(|name| all.mean(name))
-                .reduce(f64::min),
-        }
-    }
-}
-
-/// The unknowns of a measured path, which start at direct estimates.
-fn unknowns_of(path: &MeasuredPath) -> Result<Vec<Unknown>, Error> {
-    let seen = Seen::of(path);
-    let (Some(best), Some(rtt)) = (seen.best, seen.rtt) else {
-        let lacks = if seen.best.is_none() { "the goodput of a download" } else { "a round-trip time" };
-        let name = &path.name;
-        return Err(Error::Input(format!(
-            "the measurement of `{name}` lacks {lacks}, without which nothing can be fitted"
-        )));
-    };
-    let rate = best * 1.08;
-    let waiting = (seen.rtt_under_load.unwrap_or(2.0 * rtt) - rtt).max(0.002);
-    let queue = waiting * rate / PACKET_BITS;
-    let losses = [seen.loss_percent, seen.retransmitted_percent].into_iter().flatten().map(|share| share.max(0.01));
-    let loss = losses.reduce(|one, other| (one * other).sqrt()).unwrap_or(0.1);
-    let unknown = |key: &str, unit: &str, [low, high]: [f64; 2], start: f64| Unknown {
-        key: format!("path.{}.{key}", path.name),
-        unit: unit.to_owned(),
-        low,
-        high,
-        start: start.clamp(low, high),
-    };
-    let mut unknowns = vec![
-        unknown("rate", "bit/s", [0.6 * rate, 3.0 * rate], rate),
-        unknown("walk_width", "", [1.03, 3.0], 1.3),
-        unknown("walk_deviation", "", [0.01, 0.6], 0.1),
-        unknown(
-            "delay",
-            "s",
-            [(0.4 * rtt / 2.0).max(2e-5), (1.05 * rtt / 2.0).max(4e-5)],
-            (rtt / 2.0 - 5e-4).max(0.45 * rtt),
-        ),
-        unknown("jitter", "s", [5e-5, 0.03], 2.0 * seen.variation.unwrap_or(5e-4)),
-        unknown("queue.limit", "packets", [4.0, 4000.0], queue.max(12.0)),
-        unknown("loss.share", "%", [0.003, 10.0], loss),
-        unknown("loss.burst", "packets", [1.05, 20.0], 3.0),
-    ];
-    if let Some(upload) = seen.upload {
-        unknowns.push(unknown("reverse.rate", "bit/s", [0.6 * upload, 4.0 * upload], 1.08 * upload));
-        unknowns.push(unknown("reverse.queue.limit", "packets", [4.0, 4000.0], 100.0));
-    }
-    if seen.upload.is_some() || seen.upload_loss_percent.is_some() {
-        unknowns.push(unknown("reverse.loss", "%", [0.001, 5.0], seen.upload_loss_percent.unwrap_or(0.1).max(0.01)));
-    }
-    Ok(unknowns)
 }
 
 fn unknown_of(free: &Free) -> Unknown {
@@ -313,4 +244,72 @@ fn groups(unknowns: &[Unknown], measured: &Measured) -> Vec<Group> {
         paths: vec![path],
     };
     (0..measured.paths.len()).map(group).filter(|group| !group.unknowns.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measured::{IdleRtt, Policer, SharedFlow, Summary, TcpFlow, Together};
+
+    fn measured(shared: &[Option<bool>], policer: Option<bool>) -> Measured {
+        let path = |name: &str| MeasuredPath {
+            name: name.to_owned(),
+            idle_rtt: vec![IdleRtt { rtt_ms: Summary::of([20.0]), ..IdleRtt::default() }],
+            tcp: vec![TcpFlow { goodput_mbps: Some(9.6), ..TcpFlow::new(Direction::Down) }],
+            policers: vec![Policer {
+                direction: Direction::Down,
+                found: policer,
+                rate_mbps: Some(9.6),
+                burst_bytes: Some(100_000),
+            }],
+            ..MeasuredPath::default()
+        };
+        let flow = |path: &str| SharedFlow { path: path.to_owned(), goodput_mbps: None, alone_mbps: None };
+        let together = |shared: &Option<bool>| Together {
+            repeat: 0,
+            direction: Direction::Down,
+            congestion: None,
+            seconds: None,
+            flows: vec![flow("a"), flow("c")],
+            shared_bottleneck: *shared,
+        };
+        let together = shared.iter().map(together).collect();
+        Measured { paths: ["a", "b", "c"].map(path).into(), together, ..Measured::default() }
+    }
+
+    fn links_of(measured: &Measured) -> (Model, scenario::model::Experiment) {
+        let model = Model::of_measurement(measured, &[]).unwrap();
+        let values: Vec<f64> = model.unknowns.iter().map(|unknown| unknown.start).collect();
+        let cell = model.links(&values, None).scenario(ANY_FLOW, &[]).unwrap().cells.remove(0);
+        (model, cell.experiment)
+    }
+
+    #[test]
+    fn paths_that_share_a_bottleneck_have_a_link_in_common_and_are_fitted_together() {
+        let (model, experiment) = links_of(&measured(&[Some(true), None, Some(true), Some(false)], None));
+        assert_eq!(model.groups.iter().map(|group| group.paths.clone()).collect::<Vec<_>>(), [vec![0, 2], vec![1]]);
+        let names: Vec<&str> = experiment.paths.iter().map(|path| path.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        let links: Vec<_> = experiment.paths.iter().map(|path| path.links.clone()).collect();
+        assert_eq!(links[0].last(), links[2].last());
+        assert!(!links[0].contains(links[1].last().unwrap()));
+        assert!(model.unknowns.iter().any(|unknown| unknown.key == "link.shared1.rate"));
+        assert_eq!(
+            model.capacity(&model.groups[1]).map(|index| model.unknowns[index].key.as_str()),
+            Some("path.b.rate")
+        );
+        let (model, _) = links_of(&measured(&[Some(true), Some(false)], None));
+        assert_eq!(model.groups.len(), 3, "the flows do not tell");
+    }
+
+    #[test]
+    fn a_policer_that_was_found_is_in_the_model_and_decides_what_the_path_carries() {
+        let (model, _) = links_of(&measured(&[], Some(true)));
+        let capacity = model.capacity(&model.groups[0]).unwrap();
+        let unknown = &model.unknowns[capacity];
+        assert_eq!(unknown.key, "path.a.policer.rate");
+        assert!((unknown.start / 10e6 - 1.0).abs() < 0.02, "payload of 9.6 Mbit/s: {unknown:?}");
+        let (model, _) = links_of(&measured(&[], None));
+        assert!(!model.unknowns.iter().any(|unknown| unknown.key.contains("policer")));
+    }
 }

@@ -25,6 +25,10 @@ const MODEL_ERROR: f64 = 0.1;
 const FIRST_STEP: f64 = 0.12;
 /// The standard deviation of other starts about the direct estimates.
 const START_SPREAD: f64 = 0.08;
+/// Steps that set the rate at the end of a search, the longest of them as a logarithm, and their seeds of the simulator.
+const RATE_STEPS: usize = 2;
+const MAX_RATE_STEP: f64 = 0.3;
+const RATE_SEEDS: u64 = 6;
 /// The prefix of the names of probes' flows.
 const PREFIX: &str = "ropewalk-probe-";
 
@@ -221,13 +225,12 @@ pub(crate) fn search(
             break;
         }
     }
-    let unknowns = &problem.model.unknowns;
-    let mut members =
-        vec![unknowns.iter().map(|unknown| unknown.start).collect::<Vec<_>>(); problem.options.starts.max(1)];
-    for search in &searches {
-        for (index, place) in search.group.unknowns.iter().zip(search.cma.mean()) {
-            members[search.member][*index] = unknowns[*index].value(*place);
-        }
+    let found = parallel::map(problem.options.threads, &searches, |search| search.result(problem));
+    let starts: Vec<f64> = problem.model.unknowns.iter().map(|unknown| unknown.start).collect();
+    let mut members = vec![starts; problem.options.starts.max(1)];
+    for (search, values) in searches.iter().zip(found) {
+        let values = values?;
+        search.group.unknowns.iter().for_each(|index| members[search.member][*index] = values[*index]);
     }
     Ok((members, evaluations))
 }
@@ -266,12 +269,55 @@ impl<'a> Search<'a> {
         Self { group, member, cma, targets }
     }
 
-    /// The error of a point, with fresh seeds in each generation and the same for all its points.
-    fn cost(&self, problem: &Problem<'_>, place: &[f64]) -> Result<f64, Error> {
+    /// The values at which the search has ended, of the unknowns of its group. A noisy search leaves the rate uncertain by more
+    /// than the measurement does, so the rate is set to what makes the fastest downloads carry what was measured.
+    fn result(&self, problem: &Problem<'_>) -> Result<Vec<f64>, Error> {
+        let mut values = self.values(problem, self.cma.mean());
+        let Some(capacity) = problem.model.capacity(self.group) else { return Ok(values) };
+        let unknown = &problem.model.unknowns[capacity];
+        let mut missing = self.missing_goodput(problem, &values)?;
+        for _ in 0..RATE_STEPS {
+            let mut moved = values.clone();
+            moved[capacity] = (values[capacity] * libm::exp(missing.clamp(-MAX_RATE_STEP, MAX_RATE_STEP)))
+                .clamp(unknown.low, unknown.high);
+            let left = self.missing_goodput(problem, &moved)?;
+            if left.abs() >= missing.abs() {
+                break;
+            }
+            (values, missing) = (moved, left);
+        }
+        Ok(values)
+    }
+
+    /// How much less than in the target the fastest downloads of each path carry, as a mean of logarithms.
+    fn missing_goodput(&self, problem: &Problem<'_>, values: &[f64]) -> Result<f64, Error> {
+        let first = 4_000_000 + self.member as u64 * RATE_SEEDS;
+        let seeds: Vec<u64> = (first..first + RATE_SEEDS).collect();
+        let observed = problem.observe(values, self.group, &seeds)?;
+        let missing = observed.iter().zip(&self.targets).filter_map(|(observed, target)| {
+            let logs = observed.logs();
+            let downloads = target.0.iter().filter(|(name, _)| {
+                name.starts_with("tcp.") && name.ends_with(".down.goodput") && logs.0.contains_key(*name)
+            });
+            let (name, log) = downloads.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+            Some(log - logs.0[name])
+        });
+        let missing: Vec<f64> = missing.collect();
+        Ok(missing.iter().sum::<f64>() / missing.len().max(1) as f64)
+    }
+
+    /// The values of all unknowns with those of the group at a place.
+    fn values(&self, problem: &Problem<'_>, place: &[f64]) -> Vec<f64> {
         let mut values: Vec<f64> = problem.model.unknowns.iter().map(|unknown| unknown.start).collect();
         for (index, place) in self.group.unknowns.iter().zip(place) {
             values[*index] = problem.model.unknowns[*index].value(*place);
         }
+        values
+    }
+
+    /// The error of a point, with fresh seeds in each generation and the same for all its points.
+    fn cost(&self, problem: &Problem<'_>, place: &[f64]) -> Result<f64, Error> {
+        let values = self.values(problem, place);
         let first = (self.member as u64 * 10_000 + u64::from(self.cma.generation())) * SEEDS + 2_000_000;
         let seeds: Vec<u64> = (first..first + SEEDS).collect();
         let observed = problem.observe(&values, self.group, &seeds)?;

@@ -1,6 +1,9 @@
 //! Links that are known, measured in the simulator and fitted.
 
-use fit::{AdviseOptions, Fit, Links, Mode, Model, Options, advise, candidates, fit, simulated_measurement};
+use fit::{
+    AdviseOptions, Candidate, Fit, Goal, Links, Mode, Model, ModelError, Options, advise, candidates, fit,
+    simulated_measurement,
+};
 use measured::Measured;
 use std::path::PathBuf;
 
@@ -77,7 +80,12 @@ fn advice_depends_on_the_links_and_not_on_the_threads() {
     let names = ["cubic".to_owned(), "bbr".to_owned()];
     let candidates = candidates(&paths, Some(&names), false);
     let advice = |threads| {
-        let options = AdviseOptions { threads, ..AdviseOptions::default() };
+        let options = AdviseOptions {
+            goal: Goal::Throughput,
+            default: Candidate::default_of_linux(),
+            threads,
+            error: ModelError::default(),
+        };
         advise(&links, &paths, &candidates, &options, &mut |_| true).expect("the runs succeed")
     };
     let one = advice(1);

@@ -17,6 +17,7 @@ fn fits_of_three_hidden_pairs_predict_goodput_better_than_naive_links() {
     let [fit, naive] = [0, 1].map(|whose| mean(goodput.map(|predicted| median(&predicted.errors[whose]))));
     assert!(fit < naive, "an error of {fit} of the fits, {naive} of naive links");
     let within: usize = goodput.iter().map(|predicted| predicted.within).sum();
-    assert!(within >= 3 * candidates.len() / 2, "{within} of {} within their intervals", 3 * candidates.len());
+    let widths = goodput.map(|predicted| predicted.half_width);
+    assert!(within >= 3 * candidates.len() / 2, "{within} of {} within +-{widths:?}", 3 * candidates.len());
     assert!(scores.iter().all(|score| score.fit.beats_naive()), "each is nearer to its measurement");
 }

@@ -31,7 +31,7 @@ mod token;
 pub use client::{Error, Session};
 pub use judge::median;
 pub use plan::{Choices, Plan};
-pub use run::{News, run};
+pub use run::{News, interrupted, run};
 pub use server::{Limits, Server};
 pub use source::{PathSource, Source, seems_metered};
 pub use token::Token;

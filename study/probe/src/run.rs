@@ -19,8 +19,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct News<'a> {
     /// Its number, from 1.
     pub number: usize,
+    /// The document with this stage and those before it, without conclusions: [`interrupted`] draws them.
+    pub measured: &'a Measured,
+}
+
+impl News<'_> {
     /// The stage.
-    pub stage: &'a Stage,
+    #[must_use]
+    pub fn stage(&self) -> &Stage {
+        &self.measured.stages[self.number - 1]
+    }
 }
 
 /// What a stage gave: its results are in the document already.
@@ -50,11 +58,19 @@ pub fn run(session: &Session, plan: &Plan, program: &str, tell: &mut dyn FnMut(&
     for (number, planned) in (1..).zip(&plan.stages) {
         let (start_s, began) = (start.elapsed().as_secs_f64(), Instant::now());
         let outcome = run_stage(session, plan, planned, &mut measured);
-        let stage = record(plan, planned, outcome, start_s, began.elapsed());
-        tell(&News { number, stage: &stage });
-        measured.stages.push(stage);
+        measured.stages.push(record(plan, planned, outcome, start_s, began.elapsed()));
+        tell(&News { number, measured: &measured });
     }
     conclude(&mut measured);
+    measured
+}
+
+/// The document of a measurement that ended after some of its stages, and says so.
+#[must_use]
+pub fn interrupted(mut measured: Measured, planned: usize) -> Measured {
+    conclude(&mut measured);
+    let done = measured.stages.len();
+    measured.not_measured.push(format!("{} of {planned} stages: the measurement was interrupted", planned - done));
     measured
 }
 

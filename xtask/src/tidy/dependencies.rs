@@ -132,6 +132,7 @@ const CRATES: &[CrateRule] = &[
         &[
             "control",
             "filesystem",
+            "machine",
             "measured",
             "record",
             "report",

@@ -1,8 +1,8 @@
-//! Advice written into a tunnel's file: three keys, and every comment stays.
+//! A tunnel's file: what it is configured to, and advice written into it: three keys, and every comment stays.
 
 use super::commands;
 use crate::{Failure, output};
-use ::fit::{Advice, Mode};
+use ::fit::{Advice, Candidate, Mode};
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, value};
 
@@ -15,6 +15,39 @@ const MAX_LEN: u64 = 16 << 20;
 pub(super) fn file(tunnel: &Path) -> PathBuf {
     let is_name = tunnel.components().count() == 1 && tunnel.extension().is_none();
     if is_name { Path::new(CONFIGURATIONS).join(tunnel).with_extension("toml") } else { tunnel.to_owned() }
+}
+
+/// The file of the tunnel that an argument in the place of links means; none if it means something else. A name stands for a
+/// tunnel if there is no such file.
+pub(super) fn tunnel_of(argument: &Path) -> Option<PathBuf> {
+    let named = file(argument);
+    match argument.exists() || argument.to_string_lossy().contains('=') {
+        true => {
+            let is_file = argument.extension().is_some_and(|extension| extension == "toml") && argument.is_file();
+            is_file.then(|| filesystem::read_text_of_any(argument, MAX_LEN).ok()).flatten().and_then(|text| {
+                let document: DocumentMut = text.parse().ok()?;
+                document.get("interface").is_some().then_some(named)
+            })
+        }
+        false => (named != argument).then_some(named),
+    }
+}
+
+/// The measurement of a tunnel, which lies next to its file: `home.measured.json` of `home.toml`.
+pub(super) fn measurement(tunnel: &Path) -> Result<PathBuf, Failure> {
+    let place = tunnel.with_extension("measured.json");
+    let name = tunnel.file_stem().unwrap_or_default().to_string_lossy();
+    match (tunnel.is_file(), place.is_file()) {
+        (true, true) => Ok(place),
+        (false, _) => {
+            Err(Failure::Usage(format!("there is neither a file `{name}` nor a tunnel {}", tunnel.display())))
+        }
+        (true, false) => Err(Failure::Usage(format!(
+            "nothing was measured of {name} yet\n  help: `ropewalk test {name} --measurements {}` measures its paths through \
+             the tunnel; `ropewalk probe`, which tells more, without it",
+            place.display()
+        ))),
+    }
 }
 
 /// The text of a tunnel's file, if it is clear where the keys belong.
@@ -41,6 +74,13 @@ fn document(text: &str) -> Result<DocumentMut, String> {
     }
 }
 
+/// What the text of a tunnel's file configures.
+pub(super) fn configured(text: &str) -> Candidate {
+    let document = document(text).unwrap_or_default();
+    let key = |name: &str| document.get("tunnel")?.get(name)?.as_str();
+    Candidate::of_tunnel(key("congestion"), key("scheduler"), key("relay") == Some("tcp"))
+}
+
 /// Writes the keys of the first candidate into the tunnel's file.
 pub(super) fn apply(file: &Path, text: &str, advice: &Advice) -> Result<(), Failure> {
     let first = advice.ranked.first().filter(|first| matches!(first.candidate.mode, Mode::Tunnel | Mode::Relay));
@@ -50,7 +90,10 @@ pub(super) fn apply(file: &Path, text: &str, advice: &Advice) -> Result<(), Fail
     let edited = edited(text, &commands::keys(&first.candidate))
         .map_err(|fault| Failure::Script(format!("{}: {fault}", file.display())))?;
     std::fs::write(file, edited).map_err(|error| Failure::Environment(format!("{}: {error}", file.display())))?;
-    output::print(&format!("\n{} is changed: do the same at the other end, then `ropewalk reload`.\n", file.display()))
+    let file = file.display();
+    output::print(&format!(
+        "\n{file} is changed: do the same at the other end, and restart both. A reload refuses these keys.\n"
+    ))
 }
 
 /// The text with the keys in its table `[tunnel]`. A key that says the same by default is not added.
@@ -93,12 +136,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_configured_is_read_with_the_defaults_of_a_tunnel() {
+        let found = configured(FILE);
+        assert_eq!((found.mode, found.congestion.as_str()), (Mode::Relay, "cubic"));
+        assert_eq!(found.scheduler, configured("[interface]\naddress = \"10.77.0.2/24\"\n").scheduler);
+    }
+
+    #[test]
     fn an_unclear_file_is_refused() {
         for text in
             ["", "[interface", "tunnel = { congestion = \"cubic\" }\n[interface]\n", "[interface]\nmode = \"mpt\"\n"]
         {
             assert!(edited(text, &[("congestion", "bbr".to_owned())]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_tunnel_in_the_place_of_links_is_a_name_or_a_file_with_an_interface() {
+        let folder = tempfile::tempdir().unwrap();
+        let [tunnel, links] = ["home.toml", "links.toml"].map(|name| folder.path().join(name));
+        std::fs::write(&tunnel, FILE).unwrap();
+        std::fs::write(&links, "[[path]]\nname = \"lte\"\n").unwrap();
+        assert_eq!(tunnel_of(&tunnel), Some(tunnel.clone()));
+        assert_eq!(
+            (tunnel_of(&links), tunnel_of(folder.path()), tunnel_of(Path::new("lte=a.json"))),
+            (None, None, None)
+        );
+        assert_eq!(tunnel_of(Path::new("no-such-tunnel")), Some("/etc/ropewalk/no-such-tunnel.toml".into()));
+        let error = measurement(&tunnel).unwrap_err().to_string();
+        assert!(error.contains("nothing was measured of home yet") && error.contains("home.measured.json"), "{error}");
+        std::fs::write(folder.path().join("home.measured.json"), "{}").unwrap();
+        assert_eq!(measurement(&tunnel).unwrap(), folder.path().join("home.measured.json"));
     }
 
     #[test]

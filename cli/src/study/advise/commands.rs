@@ -21,6 +21,8 @@ const LINUX: [&str; 16] = [
     "veno",
     "westwood",
 ];
+/// The congestion control of a connection's data is that of the host that sends it.
+const BOTH: &str = "# at both ends: downloads are sent by the other one";
 /// The scheduler that upstream Linux has.
 const KERNEL_SCHEDULER: &str = "linger";
 
@@ -35,13 +37,16 @@ pub(super) fn text(advice: &Advice, paths: &[String], sources: &[Option<String>]
 fn lines(candidate: &Candidate, paths: &[String], sources: &[Option<String>]) -> Vec<String> {
     let Candidate { mode, congestion, scheduler } = candidate;
     match mode {
-        Mode::Single(path) => [congestion_lines(congestion), vec![format!("# use the path {path} alone")]].concat(),
+        Mode::Single(path) => {
+            [vec![BOTH.to_owned()], congestion_lines(congestion), vec![format!("# use the path {path} alone")]].concat()
+        }
         Mode::Mptcp => {
-            let mut lines = vec!["sudo sysctl -w net.mptcp.enabled=1".to_owned()];
+            let mut lines = vec![BOTH.to_owned(), "sudo sysctl -w net.mptcp.enabled=1".to_owned()];
             let others = paths.len().saturating_sub(1).max(1);
             lines.push(format!("sudo ip mptcp limits set subflows {others} add_addr_accepted {others}"));
-            lines.extend(paths.iter().zip(sources).map(|(path, source)| endpoint(path, source.as_deref())));
             lines.extend(congestion_lines(congestion));
+            lines.push("# here, which has the paths".to_owned());
+            lines.extend(paths.iter().zip(sources).map(|(path, source)| endpoint(path, source.as_deref())));
             let scheduler = scheduler.as_deref().unwrap_or(KERNEL_SCHEDULER);
             if scheduler != KERNEL_SCHEDULER {
                 lines.push(format!(
@@ -51,7 +56,10 @@ fn lines(candidate: &Candidate, paths: &[String], sources: &[Option<String>]) ->
             lines
         }
         Mode::Tunnel | Mode::Relay => {
-            let mut lines = vec!["# in the tunnel's file, at both ends; --tunnel NAME --apply writes it".to_owned()];
+            let mut lines = vec![
+                "# in the tunnel's file, at both ends, which then need a restart; --tunnel NAME --apply writes it"
+                    .to_owned(),
+            ];
             lines.push("[tunnel]".to_owned());
             lines.extend(keys(candidate).into_iter().map(|(key, value)| format!("{key} = \"{value}\"")));
             lines

@@ -5,11 +5,11 @@ mod check;
 mod commands;
 
 use super::budget::{self, Budget};
-use super::calibrate::{fit_within, read_all, threads};
+use super::calibrate::{fit_within, threads};
+use super::probe::read_all;
 use crate::{Failure, output};
-use ::fit::{Advice, AdviseOptions, Candidate, Fit, Goal, Links, Model, Options};
+use ::fit::{Advice, AdviseOptions, Candidate, Fit, Goal, Links, Model, ModelError, Options};
 use clap::{Args, ValueEnum};
-use measured::Measured;
 use std::path::{Path, PathBuf};
 
 /// Of a time that has to suffice for a fit and for advice, the share of the fit.
@@ -23,7 +23,8 @@ const PROGRAM: &str = "rw_";
 
 #[derive(Args, Debug)]
 pub(crate) struct Advise {
-    /// A folder of `ropewalk fit`, a measurement, or a TOML file of links
+    /// A folder of `ropewalk fit`, a measurement, a TOML file of links, or a tunnel that was measured: its file or its name
+    #[arg(value_name = "LINKS|TUNNEL")]
     pub(crate) links: PathBuf,
     /// What the connection is for
     #[arg(long = "for", value_enum, default_value_t = Purpose::Throughput)]
@@ -38,10 +39,10 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) tunnel: Option<PathBuf>,
     /// Write the advice into the tunnel's file
-    #[arg(long, requires = "tunnel")]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) apply: bool,
     /// Say whether the advice of this folder came true, by a measurement through the connection that it advised
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["apply", "kernel", "tunnel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["apply", "budget", "jobs", "json", "kernel", "tunnel"])]
     pub(crate) check: Option<PathBuf>,
     /// Print the advice as one JSON document
     #[arg(long)]
@@ -90,13 +91,14 @@ pub(crate) fn advise(arguments: &Advise) -> Result<(), Failure> {
     if let Some(measurement) = &arguments.check {
         return check::check(&arguments.links, arguments.purpose.into(), measurement);
     }
-    let tunnel = arguments.tunnel.as_deref().map(apply::file);
+    let (links, tunnel) = places(arguments)?;
     let edit = tunnel.as_deref().map(apply::read).transpose()?;
     let clock = arguments.budget.start();
-    let subject = subject(arguments)?;
+    let subject = subject(arguments, &links)?;
     let kernel = arguments.kernel.then(available).transpose()?;
     let candidates = ::fit::candidates(&subject.paths, kernel.as_deref(), tunnel.is_some());
-    let mut advice = contest(arguments, &subject, &candidates, &mut |share| clock.is_within(share))?;
+    let default = edit.as_deref().map_or_else(Candidate::default_of_linux, apply::configured);
+    let mut advice = contest(arguments, &subject, &candidates, default, &mut |share| clock.is_within(share))?;
     advice.measure = subject.fit.as_ref().map_or(Vec::new(), Fit::to_measure);
     if arguments.links.is_dir() {
         check::keep(&arguments.links, &advice)?;
@@ -113,44 +115,62 @@ pub(crate) fn advise(arguments: &Advise) -> Result<(), Failure> {
     }
 }
 
+/// Where the links are, and the file of the tunnel: that of `--tunnel`, or the tunnel whose links are asked about.
+fn places(arguments: &Advise) -> Result<(PathBuf, Option<PathBuf>), Failure> {
+    let Advise { links, tunnel, apply, kernel, .. } = arguments;
+    let named = apply::tunnel_of(links);
+    let place = match (named, tunnel) {
+        (Some(file), None) => (apply::measurement(&file)?, Some(file)),
+        (Some(_), Some(_)) => {
+            let message = format!("--tunnel: `{}` is a tunnel already", links.display());
+            return Err(Failure::Usage(message));
+        }
+        (None, tunnel) => (links.clone(), tunnel.as_deref().map(apply::file)),
+    };
+    match place.1 {
+        None if *apply => Err(Failure::Usage("--apply writes into a tunnel's file: name it with --tunnel".to_owned())),
+        Some(_) if *kernel => Err(Failure::Usage("--kernel: a tunnel has its own algorithms".to_owned())),
+        _ => Ok(place),
+    }
+}
+
 fn contest(
     arguments: &Advise,
     subject: &Subject,
     candidates: &[Candidate],
+    default: Candidate,
     is_within: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Advice, Failure> {
     if candidates.is_empty() {
         return Err(Failure::Usage("there is nothing to choose from: a tunnel needs two paths".to_owned()));
     }
-    let error = subject.fit.as_ref().map_or(0.0, Fit::model_error);
-    let options = AdviseOptions { goal: arguments.purpose.into(), threads: threads(arguments.jobs), error };
+    let error = subject.fit.as_ref().map_or_else(ModelError::default, |fit| fit.model_error);
+    let options = AdviseOptions { goal: arguments.purpose.into(), default, threads: threads(arguments.jobs), error };
     Ok(::fit::advise(&subject.ensemble, &subject.paths, candidates, &options, is_within)?)
 }
 
-fn subject(arguments: &Advise) -> Result<Subject, Failure> {
-    let path = &arguments.links;
+fn subject(arguments: &Advise, path: &Path) -> Result<Subject, Failure> {
     if path.is_dir() {
         let fit = Fit::read(path)?;
-        return of_fit(fit, None);
+        return of_fit(fit);
     }
     if path.extension().is_some_and(|extension| extension == "toml") {
         return of_scenario(path);
     }
-    let measured = read_all(std::slice::from_ref(path))?;
+    let measured = read_all(&[path.to_owned()])?;
     let model = Model::of_measurement(&measured, &[])?;
     let threads = threads(arguments.jobs);
     let options = Options { starts: STARTS, hold: vec!["call".to_owned()], threads, seed: 1 };
     let fit = fit_within(&model, &measured, &options, &arguments.budget.share(FIT_SHARE))?;
     output::warn(&fit.headline());
-    of_fit(fit, Some(&measured))
+    of_fit(fit)
 }
 
-fn of_fit(fit: Fit, measured: Option<&Measured>) -> Result<Subject, Failure> {
+fn of_fit(fit: Fit) -> Result<Subject, Failure> {
     let ensemble: Vec<Links> = fit.members.iter().map(|member| member.links.clone()).collect();
     let first = ensemble.first().ok_or_else(|| Failure::Script("the fit has no member".to_owned()))?;
     let paths = first.path_names()?;
-    let source = |name: &String| measured?.paths.iter().find(|path| path.name == *name)?.source.clone();
-    let sources = paths.iter().map(source).collect();
+    let sources = paths.iter().map(|name| fit.sources.get(name).cloned()).collect();
     Ok(Subject { ensemble, paths, fit: Some(fit), sources })
 }
 
@@ -164,6 +184,10 @@ fn of_scenario(file: &Path) -> Result<Subject, Failure> {
 fn available() -> Result<Vec<String>, Failure> {
     let text =
         std::fs::read_to_string(AVAILABLE).map_err(|error| Failure::Environment(format!("{AVAILABLE}: {error}")))?;
-    let name = |word: &str| word.strip_prefix(PROGRAM).map_or(word.to_owned(), |program| program.replace('_', "-"));
-    Ok(text.split_whitespace().map(name).collect())
+    Ok(text.split_whitespace().map(registry_name).collect())
+}
+
+/// The name in the registry of an algorithm that the kernel calls so.
+fn registry_name(kernel: &str) -> String {
+    kernel.strip_prefix(PROGRAM).map_or_else(|| kernel.to_owned(), |program| program.replace('_', "-"))
 }

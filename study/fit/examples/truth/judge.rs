@@ -1,7 +1,9 @@
 //! Hidden links drawn by seed, and what a fit of them predicts of candidates, compared with the truth. The example `truth` and a
 //! test share it.
 
-use fit::{Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, outcomes, simulated_measurement};
+use fit::{
+    Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, median, outcomes, simulated_measurement,
+};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use units::RngStream;
@@ -28,6 +30,8 @@ pub(crate) struct Predicted {
     pub(crate) errors: [Vec<f64>; 2],
     /// How many of the candidates lie within the interval.
     pub(crate) within: usize,
+    /// The median of the widths of the intervals, half of them, as a share of the value.
+    pub(crate) half_width: f64,
 }
 
 impl Score {
@@ -53,7 +57,12 @@ impl Score {
         let values = values.map(|value| {
             let first = |all: &[Vec<Outcome>]| all.iter().map(|of| value(&of[0])).collect::<Vec<f64>>();
             let all: Vec<Vec<f64>> = ensemble.iter().map(|of| of.iter().map(value).collect()).collect();
-            Predicted::new(&first(&truth), &first(&again), &all, &first(&naive), fit.model_error())
+            (first(&truth), first(&again), all, first(&naive))
+        });
+        let errors = [fit.model_error.goodput, fit.model_error.delay];
+        let mut errors = errors.into_iter();
+        let values = values.map(|(truth, again, all, naive)| {
+            Predicted::new(&truth, &again, &all, &naive, errors.next().unwrap_or_default())
         });
         Ok(Self { values, fit })
     }
@@ -70,6 +79,7 @@ impl Predicted {
             tau: [kendall(truth, again), kendall(truth, &medians), kendall(truth, naive)],
             errors: [errors(&medians), errors(naive)],
             within: within.count(),
+            half_width: median(&intervals.iter().map(fit::Interval::half_width).collect::<Vec<_>>()),
         }
     }
 }

@@ -46,8 +46,12 @@ fn line(score: &Score, seed: u64) -> String {
         let [fit_error, naive_error] = errors.each_ref().map(|errors| 100.0 * median(errors));
         let _ = write!(line, "  {ceiling:.2} {fit:.2} {naive:.2}  {fit_error:3.0} % {naive_error:3.0} %");
     }
-    let [goodput, delay] = score.values.each_ref().map(|value| value.within);
-    line + &format!("  {goodput} {delay} of 40 each; {}", score.fit.headline())
+    let [goodput, delay] = score
+        .values
+        .each_ref()
+        .map(|value| format!("{} of 40 within +-{:.0} %", value.within, 100.0 * value.half_width));
+    let error = score.fit.model_error;
+    line + &format!("  {goodput}, {delay}; model {:.3} {:.3}; {}", error.goodput, error.delay, score.fit.headline())
 }
 
 fn summary(scores: &[Score]) -> String {

@@ -2,6 +2,7 @@
 
 use super::choice::Goal;
 use crate::probe::toml_text;
+use machine::TunnelOptions;
 use schedule::Fill;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -105,6 +106,17 @@ impl Candidate {
     #[must_use]
     pub fn default_of_linux() -> Self {
         Self { mode: Mode::Mptcp, congestion: "cubic".to_owned(), scheduler: Some(KERNEL_SCHEDULER.to_owned()) }
+    }
+
+    /// A tunnel with these algorithms; without a name, with the tunnel's own default.
+    #[must_use]
+    pub fn of_tunnel(congestion: Option<&str>, scheduler: Option<&str>, relay: bool) -> Self {
+        let TunnelOptions { congestion: by, scheduler: with, .. } = TunnelOptions::default();
+        Self {
+            mode: if relay { Mode::Relay } else { Mode::Tunnel },
+            congestion: congestion.map_or(by.name, str::to_owned),
+            scheduler: Some(scheduler.map_or(with.name, str::to_owned)),
+        }
     }
 
     /// The keys of its flow, `stream`, in a scenario, and its tunnel's, as an inline table.

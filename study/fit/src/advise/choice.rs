@@ -2,6 +2,7 @@
 
 use super::candidate::{Candidate, Mode};
 use super::outcome::Outcome;
+use crate::ModelError;
 use crate::interval::{Interval, interval, median};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -70,7 +71,7 @@ pub struct Advice {
     pub fits: usize,
     /// The finalists, the best first.
     pub ranked: Vec<Ranked>,
-    /// MPTCP as Linux does it by default, if it was tried.
+    /// What there is without the advice, if it was tried: the tunnel as it is configured, or MPTCP as Linux does it by default.
     pub default: Option<Ranked>,
     /// Whether the first of the finalists is near the best in at least half of the fits.
     pub is_decided: bool,
@@ -80,35 +81,43 @@ pub struct Advice {
     pub left_out: Vec<String>,
 }
 
-/// Ranks candidates by their outcomes, by candidate and fit. `error` is a deviation of logarithms by which the fits miss what was
-/// measured beyond what they differ by.
-pub(super) fn rank(goal: Goal, candidates: &[Candidate], outcomes: &[Vec<Outcome>], error: f64) -> Vec<Ranked> {
+/// Ranks candidates by their outcomes, by candidate and fit. Of those that are alike, `default` comes first: nothing has to be
+/// changed for it. `error` is what the fits miss beyond what they differ by.
+pub(super) fn rank(
+    goal: Goal,
+    candidates: &[Candidate],
+    outcomes: &[Vec<Outcome>],
+    default: &Candidate,
+    error: ModelError,
+) -> Vec<Ranked> {
     let fits = outcomes.first().map_or(0, Vec::len);
     let shares: Vec<Vec<f64>> = transposed_shares(goal, outcomes, fits);
     let mut ranked: Vec<Ranked> = candidates
         .iter()
         .enumerate()
         .map(|(index, candidate)| {
-            let of =
-                |value: fn(&Outcome) -> f64| interval(&outcomes[index].iter().map(value).collect::<Vec<_>>(), error);
+            let of = |value: fn(&Outcome) -> f64, error: f64| {
+                interval(&outcomes[index].iter().map(value).collect::<Vec<_>>(), error)
+            };
             Ranked {
                 candidate: candidate.clone(),
-                goodput_mbps: of(|outcome| outcome.goodput_mbps),
-                delay_p95_ms: of(|outcome| outcome.delay_p95_ms),
-                response_ms: of(|outcome| outcome.response_ms),
-                rival_mbps: of(|outcome| outcome.rival_mbps),
+                goodput_mbps: of(|outcome| outcome.goodput_mbps, error.goodput),
+                delay_p95_ms: of(|outcome| outcome.delay_p95_ms, error.delay),
+                response_ms: of(|outcome| outcome.response_ms, error.delay.hypot(error.goodput)),
+                rival_mbps: of(|outcome| outcome.rival_mbps, error.goodput),
                 share_of_best: median(&shares[index]),
                 near_best: shares[index].iter().filter(|share| **share >= 1.0 - NEAR).count(),
             }
         })
         .collect();
+    let order = |ranked: &Ranked| order(ranked, default);
     ranked.sort_by(|a, b| order(a).cmp(&order(b)).then(b.share_of_best.total_cmp(&a.share_of_best)));
     ranked
 }
 
-/// Who is near the best in more fits comes first; of those that are alike, who needs less.
-fn order(ranked: &Ranked) -> (Reverse<usize>, u8) {
-    (Reverse(ranked.near_best), needs(&ranked.candidate.mode))
+/// Who is near the best in more fits comes first; of those that are alike, the default, then who needs less.
+fn order(ranked: &Ranked, default: &Candidate) -> (Reverse<usize>, bool, u8) {
+    (Reverse(ranked.near_best), ranked.candidate != *default, needs(&ranked.candidate.mode))
 }
 
 /// How much a mode needs: one path least, then MPTCP, then a tunnel, then its relay.
@@ -159,11 +168,14 @@ mod tests {
             vec![outcome(9.0, 50.0), outcome(9.0, 60.0), outcome(20.0, 70.0)],
             vec![outcome(3.0, 10.0), outcome(3.0, 10.0), outcome(3.0, 10.0)],
         ];
-        let ranked = rank(Goal::Throughput, &names, &outcomes, 0.0);
+        let ranked = rank(Goal::Throughput, &names, &outcomes, &names[2], ModelError::default());
         assert_eq!((ranked[0].candidate.congestion.as_str(), ranked[0].near_best), ("a", 2));
         assert_eq!((ranked[1].candidate.congestion.as_str(), ranked[1].near_best), ("b", 1));
-        let ranked = rank(Goal::Calls, &names, &outcomes, 0.0);
+        let ranked = rank(Goal::Calls, &names, &outcomes, &names[2], ModelError::default());
         assert_eq!((ranked[0].candidate.congestion.as_str(), ranked[0].near_best), ("b", 3));
+        let alike = [vec![outcome(10.0, 100.0)], vec![outcome(10.2, 100.0)]];
+        let ranked = rank(Goal::Throughput, &names[..2], &alike, &names[0], ModelError::default());
+        assert_eq!(ranked[0].candidate, names[0], "nothing has to be changed for it");
         assert!(is_decided(2, 3) && !is_decided(1, 3) && !is_decided(0, 0));
     }
 }

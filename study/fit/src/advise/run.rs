@@ -3,7 +3,7 @@
 use super::candidate::Candidate;
 use super::choice::{Advice, Goal, NEAR, is_decided, needs, rank, transposed_shares};
 use super::outcome::{Outcome, outcomes};
-use crate::{Error, Links};
+use crate::{Error, Links, ModelError};
 
 /// Candidates that are run between two looks at the budget.
 const PIECE: usize = 16;
@@ -16,14 +16,16 @@ const LONG: f64 = 15.0;
 const SEEDS: [u64; 2] = [1, 2];
 
 /// Options of advice.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AdviseOptions {
     /// What the connection is for.
     pub goal: Goal,
+    /// What there is without the advice.
+    pub default: Candidate,
     /// Threads; the advice does not depend on their number.
     pub threads: usize,
-    /// By how much the fits miss what was measured, as a logarithm: intervals are wider by it.
-    pub error: f64,
+    /// By how much the fits miss what was measured: intervals are wider by it.
+    pub error: ModelError,
 }
 
 /// The advice over an ensemble of links. `is_within` is asked whether a share of the budget, 0 to 1, is left unspent; a budget
@@ -49,16 +51,16 @@ pub fn advise(
             if tried.len() < alive.len() && round > 0 { alive } else { best(options.goal, &tried, &results, keep) };
         alive = done.into_iter().take(keep).collect();
     }
-    let default = Candidate::default_of_linux();
-    if candidates.contains(&default) && !alive.contains(&default) {
+    let default = &options.default;
+    if candidates.contains(default) && !alive.contains(default) {
         alive.push(default.clone());
     }
     let (fits, results) = last_round(ensemble, paths, &alive, options, is_within)?;
     if fits < ensemble.len() {
         left_out.push(format!("{} of {} fits: the time was over", ensemble.len() - fits, ensemble.len()));
     }
-    let mut ranked = rank(options.goal, &alive, &results, options.error);
-    let default = ranked.iter().find(|of| of.candidate == default).cloned();
+    let mut ranked = rank(options.goal, &alive, &results, default, options.error);
+    let default = ranked.iter().find(|of| of.candidate == *default).cloned();
     ranked.truncate(ROUNDS[1].1);
     let is_decided = ranked.first().is_some_and(|first| is_decided(first.near_best, fits));
     Ok(Advice { goal: options.goal, fits, ranked, default, is_decided, measure: Vec::new(), left_out })

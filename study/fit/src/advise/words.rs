@@ -61,12 +61,18 @@ impl Advice {
         )
     }
 
-    /// The gain over MPTCP as Linux does it by default, in one sentence; none if that was not tried or is the advice.
+    /// What there is without the advice, in one sentence; none if that was not tried.
     #[must_use]
     pub fn gain(&self) -> Option<String> {
         let (default, first) = (self.default.as_ref()?, self.ranked.first()?);
-        (default.candidate != first.candidate)
-            .then(|| format!("MPTCP by default ({}): {}.", default.candidate, default.promise(self.goal)))
+        let name = match default.candidate.mode {
+            Mode::Tunnel | Mode::Relay => "The tunnel as it is",
+            Mode::Single(_) | Mode::Mptcp => "MPTCP by default",
+        };
+        Some(match default.candidate == first.candidate {
+            true => format!("{name}: nothing has to be changed."),
+            false => format!("{name} ({}): {}.", default.candidate, default.promise(self.goal)),
+        })
     }
 
     /// The advice for the terminal: the recommendation, a table of the finalists, and what was left out.
