@@ -1,10 +1,8 @@
 //! The simulator: gives the sans-IO machines a clock and a network in virtual time. It takes an experiment and a seed, and
 //! returns a record.
 //!
-//! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending
-//!   instant.
-//! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
-//!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
+//! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the crate
+//!   `world` and through a tunnel; `topology`: the pipes and paths of an experiment; `run`: a run from experiment to record.
 //! - `flow`: the flows of a run. `protocol`: their transport protocols, as the engine sees them: `stream`: TCP, MPTCP and
 //!   multipath QUIC, with the applications on top; `udp`; `hosted`: stacks of others. `split_connection`: flows that are
 //!   relayed.
@@ -17,7 +15,6 @@ mod daemon;
 mod datagrams;
 mod engine;
 mod error;
-mod event_queue;
 mod flow;
 mod histograms;
 mod hosted;

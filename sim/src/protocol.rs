@@ -1,7 +1,7 @@
 //! Transport protocols, as the engine sees them.
 
 use crate::network::{Component, Network, Sent};
-use crate::packet::{Body, Direction, Packet, Route};
+use crate::packet::{Body, Content, Direction, Packet, Route};
 use crate::trace::HeaderSizes;
 use control::Controller;
 use link::EcnField;
@@ -152,20 +152,26 @@ pub(crate) struct Host<'a> {
 impl Host<'_> {
     #[inline]
     pub(crate) fn now(&self) -> Instant {
-        self.network.now
+        self.network.world.now
     }
 
     /// The content of a packet that has arrived, until the next one is sent.
     #[inline]
     pub(crate) fn body(&self, arrival: Arrival) -> &Body {
-        &self.network.slab.get(arrival.slot).body
+        &self.network.world.slab.get(arrival.slot).content.body
     }
 
     /// Sends a packet from an end, of connection or path number `path`, which takes `route`.
     #[inline]
     pub(crate) fn send(&mut self, end: End, body: Body, path: u16, route: Route, bytes: u32, ecn: EcnField) -> Sent {
         let direction = if end == End::Sender { self.direction } else { self.direction.other() };
-        self.network.send(route, Packet::new(body, self.flow, path, direction), bytes, ecn, end == End::Sender)
+        self.network.send(
+            route,
+            Packet::new(Content::new(body), self.flow, path, direction),
+            bytes,
+            ecn,
+            end == End::Sender,
+        )
     }
 
     /// Sets the timer of an end, unless it is due earlier.

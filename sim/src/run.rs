@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::network::Tracer;
 use crate::summary::summarise;
 use crate::trace::{HeaderSizes, TraceEvent};
 use control::Controller;
@@ -103,7 +104,7 @@ impl Simulation {
 
     /// The events since the last call, in the order in which they happened; none if the run is not [traced](Self::trace).
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
-        self.engine.network.trace.as_mut().map(std::mem::take).unwrap_or_default()
+        self.engine.network.world.tap().map(Tracer::take).unwrap_or_default()
     }
 
     /// The sizes of the headers of a flow, by its index in the experiment; none for protocols other than TCP, MPTCP and QUIC.
@@ -115,7 +116,7 @@ impl Simulation {
     /// The work done so far: counts of events and packets.
     #[must_use]
     pub fn work(&self) -> record::Work {
-        self.engine.network.work
+        self.engine.network.work()
     }
 
     /// Runs to the end of the experiment and makes the record.

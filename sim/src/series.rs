@@ -58,16 +58,17 @@ impl Sampler {
 
     /// Takes one sample of every flow, subflow and path.
     pub(crate) fn take(&mut self, network: &mut Network, flows: &[FlowState]) {
-        let time_s = network.now.as_secs_f64();
+        let time_s = network.world.now.as_secs_f64();
         for (index, builder) in self.flows.iter_mut().enumerate() {
             let (sender, received) =
                 (flows[index].protocol.counters().sender, receiving(flows, index).protocol.counters());
             let goodput = Rate::of(builder.increase(0, received.delivered_bytes), self.interval).as_mbps();
-            let dropped = network.dropped[index].iter().sum();
+            let dropped = network.world.store.dropped[index].iter().sum();
             let row = sender_row(builder, &sender, [received.arrived_bytes, dropped], self.interval);
             builder.push(time_s, &[&[goodput], &row[..]].concat());
         }
-        for (builders, (flow, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
+        for (builders, (flow, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.world.store.dropped))
+        {
             for ((builder, dropped), path) in builders.iter_mut().zip(dropped).zip(flow.protocol.paths()) {
                 // A subflow has no goodput of its own: it delivers to its connection.
                 let row = sender_row(builder, &path.sender, [path.arrived_bytes, *dropped], self.interval);
@@ -112,13 +113,13 @@ fn sender_row(
 }
 
 fn path_row(builder: &mut SeriesBuilder, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
-    let now = network.now;
-    let pipes = network.topology.pipes_of(index, Direction::Forward).to_vec();
+    let now = network.world.now;
+    let pipes = network.world.topology().pipes_of(index, Direction::Forward).to_vec();
     let start = now - interval;
     let (mut queue, mut queue_delay, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
     let mut capacity = f64::NAN; // `min` ignores NaN
     for pipe in pipes {
-        let pipe = &mut network.topology.pipes[pipe as usize];
+        let pipe = network.world.pipe_mut(pipe);
         queue += pipe.queued_packets(now);
         queue_delay += pipe.queue_delay(now);
         dropped += pipe.counters().dropped + pipe.counters().lost;

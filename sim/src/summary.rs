@@ -15,7 +15,7 @@ use units::{Rate, Span};
 /// Makes the record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let utilisation = utilisation(&mut engine);
-    check_conservation(&mut engine);
+    engine.network.assert_conserved();
     engine.flows.iter_mut().for_each(|flow| flow.protocol.finish(flow.stop.min(engine.end)));
     let mut flows: Vec<Flow> = (0..experiment.flows.len()).map(|index| flow(&engine, index)).collect();
     let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
@@ -43,10 +43,10 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         tunnel,
         histograms: histograms(&engine, experiment),
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
-        work: engine.network.work,
+        work: engine.network.work(),
     };
     if cfg!(debug_assertions) {
-        invariants::check(experiment, &engine.network.topology.pipes, &run);
+        invariants::check(experiment, engine.network.world.topology().pipes(), &run);
     }
     run
 }
@@ -67,32 +67,6 @@ fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
     Some(fairness)
 }
 
-/// Checks that packets are conserved: each offered packet was delivered, dropped or lost, or is still in a pipe; and
-/// that the slab has exactly the packets that are in pipes and tunnel.
-fn check_conservation(engine: &mut Engine) {
-    let network = &mut engine.network;
-    network.settle_all();
-    assert_eq!(network.slab.len(), network.packets_inside(), "packets in the slab, packets in pipes and tunnel");
-    assert_eq!(
-        network.datagrams.len(),
-        network.slab.hosted_datagrams(),
-        "datagrams of hosted stacks, and those in the slab"
-    );
-    assert_eq!(
-        network.tunnel_datagrams.len(),
-        network.slab.tunnel_datagrams(),
-        "datagrams that the tunnel sent, and those in the slab"
-    );
-    for (index, pipe) in network.topology.pipes.iter().enumerate() {
-        let counters = pipe.counters();
-        assert_eq!(
-            counters.offered + counters.duplicated,
-            counters.delivered + counters.dropped + counters.lost + pipe.packets_inside(),
-            "pipe {index} does not conserve packets: {counters:?}"
-        );
-    }
-}
-
 fn flow(engine: &Engine, index: usize) -> Flow {
     let endpoint = &engine.flows[index];
     let active_time = endpoint.stop.min(engine.end).since(endpoint.start);
@@ -105,7 +79,7 @@ fn flow(engine: &Engine, index: usize) -> Flow {
         delivered_bytes: received.delivered_bytes,
         throughput_mbps: Rate::of(received.arrived_bytes, time).as_mbps(),
         sent_packets: endpoint.protocol.counters().sender.sent,
-        dropped_packets: engine.network.dropped[index].iter().sum(),
+        dropped_packets: engine.network.world.store.dropped[index].iter().sum(),
         completion_s: completion.map(Span::as_secs_f64),
         peak_mbps: received.peak.map(Rate::as_mbps),
         ..Flow::default()
@@ -119,7 +93,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
     let completed = endpoint.protocol.counters().completed;
     let end = completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end);
     let active_time = end.since(endpoint.start);
-    let paths = endpoint.protocol.paths().into_iter().zip(&engine.network.dropped[flow]).enumerate();
+    let paths = endpoint.protocol.paths().into_iter().zip(&engine.network.world.store.dropped[flow]).enumerate();
     let record = |(index, (path, dropped)): (usize, (PathCounters<'_>, &u64))| {
         let subflow = Subflow {
             flow: endpoint.name.clone(),
@@ -141,12 +115,13 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
 /// The utilisation of each pipe.
 fn utilisation(engine: &mut Engine) -> Vec<f64> {
     let end = engine.end;
-    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.utilisation(end)).collect()
+    let pipes = engine.network.world.topology().pipes().len() as u32;
+    (0..pipes).map(|pipe| engine.network.world.pipe_mut(pipe).utilisation(end)).collect()
 }
 
 fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f64]) -> Path {
-    let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
-    let counters = |pipe: &u32| -> &LinkCounters { engine.network.topology.pipes[*pipe as usize].counters() };
+    let pipes = engine.network.world.topology().pipes_of(index, Direction::Forward);
+    let counters = |pipe: &u32| -> &LinkCounters { engine.network.world.topology().pipes()[*pipe as usize].counters() };
     let total = |counter: fn(&LinkCounters) -> u64| pipes.iter().map(|pipe| counter(counters(pipe))).sum::<u64>();
     let delay_ns: f64 = pipes
         .iter()
@@ -162,7 +137,7 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f
         dropped_packets: total(|c| c.dropped),
         lost_packets: total(|c| c.lost),
         duplicated_packets: Some(total(|c| c.duplicated)),
-        corrupted_packets: Some(engine.network.corrupted[index]),
+        corrupted_packets: Some(engine.network.world.store.corrupted[index]),
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| utilisation[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,

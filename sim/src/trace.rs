@@ -10,6 +10,7 @@ use schedule::Choice;
 use transport::path::Limit;
 use transport::{mptcp, quic, tcp};
 use units::{Instant, Rate, Span};
+pub use world::LossCause;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,17 +131,6 @@ pub enum CrossingStep {
     Lost(LossCause),
 }
 
-/// The cause of a loss in the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossCause {
-    /// The queue is full, drops early, or a policer drops.
-    Queue,
-    /// The link loses the packet, or is down.
-    Link,
-    /// The receiving host finds a wrong checksum.
-    Checksum,
-}
-
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TracedPacket {
@@ -241,7 +231,7 @@ pub struct TracedSender {
 
 impl TracedPacket {
     pub(crate) fn new(packet: &Packet, path: Option<usize>, bytes: u32, ecn: EcnField) -> Self {
-        let content = match packet.body {
+        let content = match packet.content.body {
             Body::TcpPacket(TcpPacket { first, segments, payload }) => TracedContent::Tcp { first, segments, payload },
             Body::TcpAck(ack) => TracedContent::TcpAck(ack),
             Body::MptcpSegment(segment) => TracedContent::Mptcp(segment),

@@ -50,7 +50,7 @@ impl Protocol for Udp {
 
     fn receive(&mut self, _end: End, arrival: Arrival, host: &mut Host<'_>) {
         let &Body::Udp { sent, number } = host.body(arrival) else { return };
-        host.network.work.delivered_data_packets += 1;
+        host.network.delivered_data_packets += 1;
         self.received += 1;
         self.delay.add(host.now().since(sent));
         self.gaps.on_arrival(host.now(), number);

@@ -9,10 +9,11 @@ impl Engine {
     /// Hands a packet to the host that it has reached.
     pub(super) fn deliver(&mut self, descriptor: PacketDescriptor) {
         self.network.trace_delivery(descriptor);
-        let &Packet { ref body, flow, connection, direction, .. } = self.network.slab.remove(descriptor.slot());
-        self.digest.add(self.network.now.0 ^ (u64::from(flow) << 48));
+        let &Packet { ref content, flow, connection, direction, .. } =
+            self.network.world.slab.remove(descriptor.slot());
+        self.digest.add(self.network.world.now.0 ^ (u64::from(flow) << 48));
         let (slot, bytes, ecn) = (descriptor.slot(), descriptor.bytes(), descriptor.ecn());
-        match *body {
+        match content.body {
             Body::Stray => {}
             Body::TunnelDatagram(_) => {
                 self.network.with_tunnel(|tunnel, network| tunnel.receive(descriptor, network));

@@ -8,7 +8,6 @@ mod relay;
 
 use crate::error::Error;
 use crate::flow::FlowState;
-use crate::invariants::Progress;
 use crate::meter::FairnessMeter;
 use crate::network::{Component, Network};
 use crate::protocol::End;
@@ -19,6 +18,7 @@ use record::Digest;
 use scenario::model::{Change, Experiment};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
+use world::Due;
 
 /// The state of a run.
 #[derive(Debug)]
@@ -78,16 +78,18 @@ impl Engine {
     /// Handles all events that are due by `until`, but none after the end of the run.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end);
-        let mut progress = Progress::default();
-        while let Some(component) = self.network.next(until) {
-            if cfg!(debug_assertions) {
-                progress.check(self.network.now, &component);
-            }
-            match component {
-                Component::Pipe(pipe) => self.serve(pipe),
+        while let Some(due) = self.network.next(until) {
+            let timer = match due {
+                Due::Pipe(pipe) => {
+                    self.serve(pipe);
+                    continue;
+                }
+                Due::Timer(timer) => timer,
+            };
+            match self.network.component(timer) {
                 Component::Source(flow) => self.wake(flow, End::Sender),
                 Component::Sink(flow) => self.wake(flow, End::Receiver),
-                Component::Ingress(_) | Component::Egress(_) | Component::Stray(_) => {
+                component @ (Component::Ingress(_) | Component::Egress(_) | Component::Stray(_)) => {
                     self.network.with_tunnel(|tunnel, network| tunnel.wake(component, network));
                     self.deliver_all();
                     self.poll_relay();
@@ -101,8 +103,8 @@ impl Engine {
 
     /// Takes the packet that is due from a pipe, and delivers it if it has crossed its path.
     fn serve(&mut self, pipe: u32) {
-        let Some(descriptor) = self.network.serve(pipe) else { return };
-        match self.network.slab.get(descriptor.slot()).tunnel_seq {
+        let Some(descriptor) = self.network.world.serve(pipe) else { return };
+        match self.network.world.slab.get(descriptor.slot()).content.tunnel_seq {
             None => self.deliver(descriptor),
             Some(_) => {
                 self.network.with_tunnel(|tunnel, network| tunnel.receive(descriptor, network));
@@ -113,7 +115,7 @@ impl Engine {
 
     /// Applies the changes of links that are due.
     fn apply_changes(&mut self) {
-        while let Some(change) = self.changes.pop_if(|change| change.at <= self.network.now) {
+        while let Some(change) = self.changes.pop_if(|change| change.at <= self.network.world.now) {
             self.network.change(&change, &self.changes);
         }
         if let Some(change) = self.changes.last() {
@@ -132,7 +134,7 @@ impl Engine {
     fn sample(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             sampler.take(&mut self.network, &self.flows);
-            self.next_sample = self.network.now + sampler.interval;
+            self.next_sample = self.network.world.now + sampler.interval;
             self.network.schedule(Component::Sampler, self.next_sample);
         }
         self.extend_horizon();
@@ -141,6 +143,6 @@ impl Engine {
     /// Sets the time up to which packets may be forwarded: the next change or sample of links, or the end of the run.
     fn extend_horizon(&mut self) {
         let change = self.changes.last().map_or(Instant::NEVER, |change| change.at);
-        self.network.extend_horizon(change.min(self.next_sample).min(self.end + Span(1)));
+        self.network.world.extend_horizon(change.min(self.next_sample).min(self.end + Span(1)));
     }
 }

@@ -23,7 +23,7 @@ fn addresses(flow: u16) -> Addresses {
 impl Engine {
     /// Hands a packet to an end of one of a relay's two connections.
     pub(super) fn deliver_to_leg(&mut self, flow: u16, arrival: Arrival) {
-        let body = self.network.slab.get(arrival.slot).body;
+        let body = self.network.world.slab.get(arrival.slot).content.body;
         let (end, is_syn_ack) = match body {
             Body::TcpPacket(packet) if packet.first.kind == SegmentKind::Syn && self.hold_syn(flow, &packet.first) => {
                 return;
@@ -48,7 +48,7 @@ impl Engine {
     /// Returns whether it is kept.
     fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
         let Some(split) = self.flows[usize::from(flow)].near_connection() else { return false };
-        let (now, is_first) = (self.network.now, split.id.is_none());
+        let (now, is_first) = (self.network.world.now, split.id.is_none());
         if !is_first && split.held_syn.is_none() {
             return false;
         }
@@ -67,7 +67,7 @@ impl Engine {
     /// If the flow is a near connection, reports to the near relay the data that its socket has received. If it is a far
     /// connection, measures the delay of the data that the flow's receiver has received.
     fn on_leg_segment(&mut self, flow: u16) {
-        let now = self.network.now;
+        let now = self.network.world.now;
         let state = &mut self.flows[usize::from(flow)];
         let Some(delivered) = state.tcp().map(|tcp| tcp.receiver.machine.delivered()) else { return };
         if let Some(near) = state.far_connection().map(|split| split.near) {
@@ -86,7 +86,7 @@ impl Engine {
     /// If the flow is a far connection, reports to the far relay that the connection is established, or the data that the
     /// receiver has acknowledged.
     fn on_leg_ack(&mut self, flow: u16, is_syn_ack: bool) {
-        let now = self.network.now;
+        let now = self.network.world.now;
         let Some(split) = self.flows[usize::from(flow)].far_connection() else { return };
         let (Some(id), Some(relay)) = (split.id, self.network.relay(Reverse)) else { return };
         if is_syn_ack {
@@ -98,7 +98,7 @@ impl Engine {
 
     /// Consumes the data that a far connection's receiver has acknowledged.
     fn consume(&mut self, far: u16) {
-        let now = self.network.now;
+        let now = self.network.world.now;
         let state = &mut self.flows[usize::from(far)];
         let Some((acknowledged, mss)) = state.tcp().map(|tcp| (tcp.sender.machine.acknowledged(), tcp.mss())) else {
             return;
@@ -190,7 +190,7 @@ impl Engine {
     /// Called when a connection no longer exists. One that was not accepted in time is opened again by the sender's next
     /// SYN.
     fn on_closed(&mut self, direction: Direction, id: ConnectionId, reason: Option<ResetReason>) {
-        let now = self.network.now;
+        let now = self.network.world.now;
         let Some(flow) = self.relayed[direction as usize].remove(&id) else { return };
         if let Some(relay) = self.network.relay(direction) {
             relay.close(id);

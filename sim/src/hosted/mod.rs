@@ -126,7 +126,7 @@ impl HostedFlow {
             path.sent += u64::from(is_data);
             let number = self.numbers[end as usize];
             self.numbers[end as usize] += 1;
-            let body = Body::Datagram { id: host.network.datagrams.insert(&self.buffer), number, is_data };
+            let body = Body::Datagram { id: host.network.world.store.datagrams.insert(&self.buffer), number, is_data };
             let (route, bytes) = (Route::Path(path.index as u16), self.buffer.len() as u32 + self.header_bytes);
             host.send(end, body, transmit.path, route, bytes, transmit.ecn);
         }
@@ -146,12 +146,12 @@ impl Protocol for HostedFlow {
 
     fn receive(&mut self, end: End, arrival: Arrival, host: &mut Host<'_>) {
         let &Body::Datagram { id, is_data, .. } = host.body(arrival) else { return };
-        let bytes = host.network.datagrams.remove(id);
+        let bytes = host.network.world.store.datagrams.remove(id);
         let endpoint = &mut self.ends[end as usize];
         endpoint.receive(host.now(), Datagram { path: arrival.path, bytes: &bytes, ecn: arrival.ecn });
         let path = &mut self.paths[usize::from(arrival.path)];
         if is_data {
-            host.network.work.delivered_data_packets += 1;
+            host.network.delivered_data_packets += 1;
             path.arrived_bytes += u64::from(arrival.bytes);
         } else if let Some(srtt) = endpoint.path(arrival.path).srtt {
             path.rtt.add(srtt);

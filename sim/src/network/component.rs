@@ -1,4 +1,4 @@
-//! The components that the event queue schedules, and their ids.
+//! The components that have a timer, and their ids.
 
 use crate::packet::Direction::{self, Forward, Reverse};
 
@@ -16,8 +16,6 @@ pub(crate) enum Component {
     Ingress(Direction),
     /// The reordering of an MPT tunnel's receiving end.
     Egress(Direction),
-    /// One direction of a link.
-    Pipe(u32),
     /// The next background packet of an MPT tunnel in this direction.
     Stray(Direction),
     /// A flow's sender.
@@ -26,7 +24,7 @@ pub(crate) enum Component {
     Sink(u16),
 }
 
-use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source, Stray};
+use Component::{Changes, Egress, Ingress, Meter, Sampler, Sink, Source, Stray};
 
 /// The components that every experiment has, in the order of their ids.
 const FIXED: [Component; 9] = [
@@ -41,17 +39,16 @@ const FIXED: [Component; 9] = [
     Stray(Reverse),
 ];
 
-/// Ids of all components: the pipes, the fixed ones, a source and a sink for each flow.
+/// Ids of all components: the fixed ones, a source and a sink for each flow.
 #[derive(Debug)]
 pub(crate) struct IdMap {
     components: Vec<Component>,
-    pipes: u32,
 }
 
 impl IdMap {
-    pub(crate) fn new(pipes: u32, flows: u16) -> Self {
+    pub(crate) fn new(flows: u16) -> Self {
         let ends = (0..flows).flat_map(|flow| [Source(flow), Sink(flow)]);
-        Self { components: (0..pipes).map(Pipe).chain(FIXED).chain(ends).collect(), pipes }
+        Self { components: FIXED.into_iter().chain(ends).collect() }
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -67,15 +64,14 @@ impl IdMap {
     /// The id of a component.
     #[inline]
     pub(crate) fn id(&self, component: Component) -> u32 {
-        let first_flow = self.pipes + FIXED.len() as u32;
+        let first_flow = FIXED.len() as u32;
         match component {
-            Pipe(pipe) => pipe,
-            Changes => self.pipes,
-            Sampler => self.pipes + 1,
-            Meter => self.pipes + 2,
-            Ingress(direction) => self.pipes + 3 + direction as u32,
-            Egress(direction) => self.pipes + 5 + direction as u32,
-            Stray(direction) => self.pipes + 7 + direction as u32,
+            Changes => 0,
+            Sampler => 1,
+            Meter => 2,
+            Ingress(direction) => 3 + direction as u32,
+            Egress(direction) => 5 + direction as u32,
+            Stray(direction) => 7 + direction as u32,
             Source(flow) => first_flow + 2 * u32::from(flow),
             Sink(flow) => first_flow + 2 * u32::from(flow) + 1,
         }
@@ -88,8 +84,8 @@ mod tests {
 
     #[test]
     fn every_component_is_found_by_its_id() {
-        let ids = IdMap::new(5, 3);
-        assert_eq!(ids.len(), FIXED.len() as u32 + 5 + 2 * 3);
+        let ids = IdMap::new(3);
+        assert_eq!(ids.len(), FIXED.len() as u32 + 2 * 3);
         assert!((0..ids.len()).all(|id| ids.id(ids.component(id)) == id));
     }
 }

@@ -256,7 +256,7 @@ impl<T: Transport> StreamFlow<T> {
         loop {
             let Self { sender, application, message, .. } = self;
             let output = sender.poll(now, |segment| application.payload(message, segment));
-            if host.network.trace.is_some() {
+            if host.network.world.is_tapped() {
                 self.trace_samples(host);
             }
             match output {
@@ -264,7 +264,7 @@ impl<T: Transport> StreamFlow<T> {
                 Output::WaitUntil(deadline) => {
                     let next_input = host.stop.min(self.next_write());
                     let deadline = if self.stopped { deadline } else { deadline.min(next_input) };
-                    if host.network.trace.is_some() {
+                    if host.network.world.is_tapped() {
                         self.trace_state(host);
                     }
                     return host.wake_at(End::Sender, deadline);

@@ -41,7 +41,7 @@ impl<T: Transport> Protocol for StreamFlow<T> {
             Some(Content::Packet(packet)) => {
                 let packets = T::packet_info(packet).packets;
                 let reply = self.answer(now, packet, arrival.ecn == EcnField::Ce);
-                host.network.work.delivered_data_packets += u64::from(packets);
+                host.network.delivered_data_packets += u64::from(packets);
                 return self.send_reply(reply, host);
             }
             Some(Content::Reply(reply)) => self.on_reply(now, reply),

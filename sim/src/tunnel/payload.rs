@@ -88,7 +88,7 @@ impl Payload for TunnelPayload {
         if (packet.flow, packet.connection) != (earlier.flow, earlier.connection) {
             return QueueRelation::Unrelated;
         }
-        match (&packet.body, &earlier.body) {
+        match (&packet.content.body, &earlier.content.body) {
             (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.supersedes(earlier) => QueueRelation::Supersedes,
             (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.ack == earlier.ack => QueueRelation::Duplicate,
             _ => QueueRelation::SameFlow,
@@ -103,7 +103,7 @@ impl Payload for TunnelPayload {
         if descriptor.ecn() == EcnField::Ce {
             return true;
         }
-        let Body::TcpPacket(whole) = &mut packet.body else { return false };
+        let Body::TcpPacket(whole) = &mut packet.content.body else { return false };
         let dropped = whole.trim_first();
         self.end -= dropped.unwrap_or(0);
         dropped.is_some()

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::network::{Component, Network, Tunnel};
-use crate::packet::{Body, Direction, Packet, PacketDescriptor};
+use crate::packet::{Body, Content, Direction, Packet, PacketDescriptor};
 use crate::trace::Traced;
 use crate::tunnel::event_loop::{EventLoop, Input};
 use crate::tunnel::payload::{Datagram, InnerPacket, TunnelPayload};
@@ -169,7 +169,7 @@ impl Ropewalk {
     /// inner one is (RFC 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of
     /// the path set it.
     fn transmit_one(&mut self, direction: Direction, network: &mut Network) -> bool {
-        let now = network.now;
+        let now = network.world.now;
         let TunnelEnd { machine, relay, carried, .. } = &mut self.ends[direction as usize];
         if let Some(relay) = relay {
             relay.fill(now, machine);
@@ -193,19 +193,19 @@ impl Ropewalk {
         };
         let (path, body) = (self.paths[transmit.path.index()], SEAL_OVERHEAD + body);
         *carried += u64::from(body);
-        let id = network.tunnel_datagrams.insert(Datagram { transmit, frames, fragments, bytes: body });
-        let packet = Packet::new(Body::TunnelDatagram(id), TUNNEL_FLOW_ID, 0, direction);
+        let id = network.world.store.tunnel_datagrams.insert(Datagram { transmit, frames, fragments, bytes: body });
+        let packet = Packet::new(Content::new(Body::TunnelDatagram(id)), TUNNEL_FLOW_ID, 0, direction);
         let is_data = direction == Direction::Forward;
-        let slot = network.slab.insert(packet);
+        let slot = network.world.slab.insert(packet);
         let bytes = self.headers + body;
-        network.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));
+        network.world.enter(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));
         true
     }
 
     /// Transmits the datagrams that an end may send now.
     fn transmit_all(&mut self, direction: Direction, network: &mut Network) {
         while self.transmit_one(direction, network) {}
-        if network.trace.is_some() {
+        if network.world.is_tapped() {
             self.traced(direction).for_each(|traced| network.push_trace(traced));
         }
     }
@@ -213,7 +213,7 @@ impl Ropewalk {
     /// Schedules the next iteration of an end's event loop.
     fn schedule_iteration(&mut self, direction: Direction, network: &mut Network) {
         let TunnelEnd { event_loop, deadline, .. } = &self.ends[direction as usize];
-        network.schedule(Component::Ingress(direction), event_loop.next_iteration(*deadline).max(network.now));
+        network.schedule(Component::Ingress(direction), event_loop.next_iteration(*deadline).max(network.world.now));
     }
 
     /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction. The
@@ -262,16 +262,18 @@ impl Tunnel for Ropewalk {
     }
 
     fn enter(&mut self, direction: Direction, descriptor: PacketDescriptor, network: &mut Network) {
-        let packet = *network.slab.remove(descriptor.slot());
+        let packet = *network.world.slab.remove(descriptor.slot());
         self.ends[direction as usize].event_loop.push(Input::Packet(packet, descriptor));
         self.schedule_iteration(direction, network);
     }
 
     fn receive(&mut self, descriptor: PacketDescriptor, network: &mut Network) {
-        let &Packet { body: Body::TunnelDatagram(id), direction, .. } = network.slab.get(descriptor.slot()) else {
+        let &Packet { content: Content { body: Body::TunnelDatagram(id), .. }, direction, .. } =
+            network.world.slab.get(descriptor.slot())
+        else {
             return;
         };
-        if let Some(datagram) = network.tunnel_datagrams.take(id) {
+        if let Some(datagram) = network.world.store.tunnel_datagrams.take(id) {
             let input = Input::Datagram(datagram, descriptor.ecn() == EcnField::Ce);
             self.ends[direction.other() as usize].event_loop.push(input);
         }
@@ -281,13 +283,13 @@ impl Tunnel for Ropewalk {
     /// An iteration of an end's event loop.
     fn wake(&mut self, timer: Component, network: &mut Network) {
         let Component::Ingress(direction) = timer else { return };
-        if let Some(iteration) = self.begin_iteration(network.now, direction) {
-            while let Some((packet, descriptor)) = self.deliver(network.now, direction) {
-                let slot = network.slab.insert(packet);
+        if let Some(iteration) = self.begin_iteration(network.world.now, direction) {
+            while let Some((packet, descriptor)) = self.deliver(network.world.now, direction) {
+                let slot = network.world.slab.insert(packet);
                 network.delivered.push(descriptor.moved(slot));
             }
             self.transmit_all(direction, network);
-            self.finish_iteration(network.now, direction, iteration);
+            self.finish_iteration(network.world.now, direction, iteration);
         }
         self.schedule_iteration(direction, network);
     }
@@ -348,9 +350,9 @@ impl Tunnel for Ropewalk {
 
     /// Does nothing while the end's event loop pauses.
     fn transmit(&mut self, direction: Direction, network: &mut Network) {
-        if !self.ends[direction as usize].event_loop.is_paused(network.now) {
+        if !self.ends[direction as usize].event_loop.is_paused(network.world.now) {
             self.transmit_all(direction, network);
-            self.ends[direction as usize].set_timer(network.now);
+            self.ends[direction as usize].set_timer(network.world.now);
         }
         self.schedule_iteration(direction, network);
     }

@@ -29,6 +29,7 @@ const PACKAGES: &[&str] = &[
     "ropewalk-transport",
     "ropewalk-units",
     "ropewalk-wire",
+    "ropewalk-world",
     "ropewalk-worlds",
 ];
 

@@ -41,6 +41,7 @@ const CRATES: &[CrateRule] = &[
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("drill", &["control", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
+    pure("world", &["link", "units"], &[]),
     pure("stack", &["link", "params", "units"], &[]),
     pure("record", &["strings", "units"], &["serde", "serde_json"]),
     pure("wire", &[], &[]),
@@ -96,6 +97,7 @@ const CRATES: &[CrateRule] = &[
             "transport",
             "units",
             "wire",
+            "world",
         ],
     ),
     impure(

@@ -1,12 +1,13 @@
 //! The sending end of an MPT tunnel: packets get a sequence number and a path.
 
 use crate::error::Error;
-use crate::packet::{Direction, PacketDescriptor, Slab};
+use crate::packet::{Content, Direction, PacketDescriptor};
 use link::Packet as _;
 use mpt::PathAssigner;
 use scenario::model::{self, AlgorithmChoice};
 use std::collections::VecDeque;
 use units::{Instant, PathId, RngStream};
+use world::Slab;
 
 /// The sending end of one direction: the path assigner, and the device in whose queue packets wait.
 #[derive(Debug)]
@@ -54,17 +55,17 @@ impl Ingress {
         &mut self,
         now: Instant,
         descriptor: PacketDescriptor,
-        slab: &mut Slab,
+        slab: &mut Slab<Content>,
     ) -> (PacketDescriptor, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
         let (seq, path_id) = self.path_assigner.assign(now, descriptor.bytes()).unwrap_or((0, PathId(0)));
-        slab.get_mut(descriptor.slot()).tunnel_seq = Some(seq);
+        slab.get_mut(descriptor.slot()).content.tunnel_seq = Some(seq);
         let path = self.paths[path_id.index()];
         (descriptor.encapsulated(self.overhead, u16::MAX - path), path)
     }
 
     /// The next packet to be sent: the one that the thread is blocked on, or one from the device.
-    pub(crate) fn read(&mut self, now: Instant, slab: &mut Slab) -> Option<(PacketDescriptor, u16)> {
+    pub(crate) fn read(&mut self, now: Instant, slab: &mut Slab<Content>) -> Option<(PacketDescriptor, u16)> {
         let device = self.device.as_mut()?;
         if let Some(blocked) = device.blocked.take() {
             return Some(blocked);

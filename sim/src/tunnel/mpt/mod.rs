@@ -6,7 +6,7 @@ mod ingress;
 use crate::daemon::{Sleeper, StrayTimes};
 use crate::error::Error;
 use crate::network::{Component, Network, Tunnel};
-use crate::packet::{Body, Direction, Packet, PacketDescriptor, Route};
+use crate::packet::{Body, Content, Direction, Packet, PacketDescriptor, Route};
 use egress::Egress;
 use ingress::{Device, Ingress};
 use link::EcnField;
@@ -47,13 +47,13 @@ impl Mpt {
 
     /// Schedules the next background packet, if there are any.
     fn schedule_stray(&mut self, direction: Direction, network: &mut Network) {
-        let time = self.strays[direction as usize].next(network.now);
+        let time = self.strays[direction as usize].next(network.world.now);
         network.schedule(Component::Stray(direction), time);
     }
 
     /// Sends a packet of no flow.
     fn send_stray(&mut self, direction: Direction, network: &mut Network) {
-        let packet = Packet::new(Body::Stray, NO_FLOW, 0, direction);
+        let packet = Packet::new(Content::new(Body::Stray), NO_FLOW, 0, direction);
         let descriptor =
             network.make(Route::Tunnel, packet, STRAY_BYTES, EcnField::NotEct, direction == Direction::Forward);
         self.enter(direction, descriptor, network);
@@ -62,38 +62,38 @@ impl Mpt {
     /// The tunnel's thread: reads a packet, picks a path, sends; blocks while that path's socket is full.
     fn run_thread(&mut self, direction: Direction, network: &mut Network) {
         let ingress = &mut self.ingress[direction as usize];
-        while let Some(next) = ingress.read(network.now, &mut network.slab) {
+        while let Some(next) = ingress.read(network.world.now, &mut network.world.slab) {
             let Some(device) = &mut ingress.device else { return };
             let (descriptor, path) = next;
-            let pipe = network.topology.first(path, direction);
-            let room_time = network.topology.pipes[pipe as usize].queue_room_at(network.now, device.socket);
-            if room_time > network.now {
+            let (now, pipe) = (network.world.now, network.world.topology().first(path, direction));
+            let room_time = network.world.pipe_mut(pipe).queue_room_at(now, device.socket);
+            if room_time > now {
                 device.blocked = Some(next);
                 return network.schedule(Component::Ingress(direction), room_time);
             }
-            network.enter_path(path, descriptor);
+            network.world.enter(path, descriptor);
         }
     }
 
     fn deliver(&mut self, direction: Direction, seq: u64, descriptor: PacketDescriptor, network: &mut Network) {
         let egress = &mut self.egress[direction as usize];
-        if !egress.handle(network.now, seq, descriptor, &mut network.delivered) {
-            network.slab.remove(descriptor.slot());
+        if !egress.handle(network.world.now, seq, descriptor, &mut network.delivered) {
+            network.world.slab.remove(descriptor.slot());
         }
     }
 
     /// Called when the daemon of the end that receives in `direction` runs, or when its reorder timeout has expired.
     fn wake_egress(&mut self, direction: Direction, network: &mut Network) {
-        if !self.daemons[direction.other() as usize].is_asleep(network.now) {
+        if !self.daemons[direction.other() as usize].is_asleep(network.world.now) {
             let mut inbox = std::mem::take(&mut self.egress[direction as usize].inbox);
             inbox.drain(..).for_each(|(seq, descriptor)| self.deliver(direction, seq, descriptor, network));
             self.egress[direction as usize].inbox = inbox;
         }
         let egress = &mut self.egress[direction as usize];
-        egress.on_timeout(network.now, &mut network.delivered);
+        egress.on_timeout(network.world.now, &mut network.delivered);
         let due = match egress.inbox.is_empty() {
             true => egress.deadline(),
-            false => self.daemons[direction.other() as usize].wake(network.now),
+            false => self.daemons[direction.other() as usize].wake(network.world.now),
         };
         network.schedule(Component::Egress(direction), due);
     }
@@ -109,15 +109,15 @@ impl Tunnel for Mpt {
     }
 
     fn enter(&mut self, direction: Direction, descriptor: PacketDescriptor, network: &mut Network) {
-        let now = network.now;
+        let now = network.world.now;
         let ingress = &mut self.ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
-            let (descriptor, path) = ingress.encapsulate(now, descriptor, &mut network.slab);
-            network.enter_path(path, descriptor);
+            let (descriptor, path) = ingress.encapsulate(now, descriptor, &mut network.world.slab);
+            network.world.enter(path, descriptor);
             return;
         };
         if !device.push(descriptor) {
-            network.slab.remove(descriptor.slot());
+            network.world.slab.remove(descriptor.slot());
         } else if device.blocked.is_none() {
             match self.daemons[direction as usize].wake(now) {
                 runs_at if runs_at > now => network.schedule(Component::Ingress(direction), runs_at),
@@ -127,8 +127,8 @@ impl Tunnel for Mpt {
     }
 
     fn receive(&mut self, descriptor: PacketDescriptor, network: &mut Network) {
-        let &Packet { tunnel_seq, direction, .. } = network.slab.get(descriptor.slot());
-        let (Some(seq), now) = (tunnel_seq, network.now) else { return };
+        let &Packet { content, direction, .. } = network.world.slab.get(descriptor.slot());
+        let (Some(seq), now) = (content.tunnel_seq, network.world.now) else { return };
         let runs_at = self.daemons[direction.other() as usize].wake(now);
         let inbox = &mut self.egress[direction as usize].inbox;
         if runs_at > now || !inbox.is_empty() {

@@ -124,6 +124,14 @@ impl EventQueue {
         Some((first.time, self.popped))
     }
 
+    /// The time at which a component is due first; [`Instant::NEVER`] if none is.
+    pub(crate) fn first(&mut self) -> Instant {
+        if *self.pending(self.popped) == IDLE {
+            self.replay(self.popped, IDLE);
+        }
+        self.pipes.first.time
+    }
+
     /// The pending key of a component.
     #[inline(always)]
     fn pending(&mut self, id: u32) -> &mut Key {
@@ -180,6 +188,7 @@ mod tests {
         assert_eq!(queue.pop_until(Instant(6)), None);
         queue.schedule(0, Instant(5));
         assert_eq!(queue.pop_until(Instant(6)), Some((Instant(5), 0)));
+        assert_eq!(queue.first(), Instant(7));
         assert_eq!(queue.pop_until(Instant(6)), None);
         assert_eq!(queue.pop_until(Instant(7)), Some((Instant(7), 1)));
     }
