@@ -1,9 +1,11 @@
 //! Packets in transit between two hosts. Each path has one pipe per direction.
 
 use crate::LinkConfig;
-use link::{EcnField, Packet, Pipe};
+use link::EcnField;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use units::{Instant, RngStream, Span};
+use world::{Direction, Due, Packet, Plain, Topology, World};
 
 /// A packet that arrives.
 #[derive(Clone, Debug)]
@@ -16,40 +18,23 @@ pub struct Arrival<D> {
     pub datagram: D,
 }
 
-/// A packet's descriptor in a pipe.
-#[derive(Clone, Copy, Debug)]
-struct Descriptor {
-    bytes: u32,
+/// A packet in a pipe.
+#[derive(Clone, Debug)]
+struct InPipe<D> {
     /// Sequence number of sending, which orders simultaneous arrivals.
-    packet_number: u64,
-}
-
-impl Packet for Descriptor {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn flow(&self) -> u16 {
-        0
-    }
-    fn ecn(&self) -> EcnField {
-        EcnField::NotEct
-    }
-    fn mark(&mut self) {}
-    /// The pipes here have no impairments: [`Network`] itself duplicates and corrupts.
-    fn duplicate(&mut self) -> Self {
-        *self
-    }
-    fn corrupt(&mut self) {}
+    number: u64,
+    /// The extra delay of each copy that arrives.
+    copies: Vec<Span>,
+    datagram: D,
 }
 
 /// The network between two hosts.
 #[derive(Debug)]
-pub struct Network<D> {
+pub struct Network<D: Clone + Debug> {
     /// The paths: `links[path][host]` carries what `host` sends. It may be changed at any time.
     pub links: Vec<[LinkConfig; 2]>,
-    pipes: Vec<[Pipe<Descriptor>; 2]>,
-    /// Packets in pipes, by number, with the extra delay of each copy that arrives.
-    in_pipes: BTreeMap<u64, (Vec<Span>, D)>,
+    /// Pipe `2 path + host` carries what `host` sends on `path`.
+    world: World<Plain<InPipe<D>>>,
     /// The configuration that the pipes have now.
     applied_links: Vec<[LinkConfig; 2]>,
     /// Packets that have left their pipes, by arrival.
@@ -59,18 +44,20 @@ pub struct Network<D> {
     rng: RngStream,
 }
 
-impl<D: Clone> Network<D> {
+impl<D: Clone + Debug> Network<D> {
     /// An empty network over these paths.
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>) -> Self {
-        let pipe = |link: LinkConfig| Pipe::new(&link.pipe_config(), RngStream::named(seed, "pipe"));
-        let pipes = links.iter().map(|directions| directions.map(pipe)).collect();
-        let applied_links = links.clone();
+        let mut topology = Topology::default();
+        for directions in &links {
+            let mut add = |link: &LinkConfig| topology.add_pipe(&link.pipe_config(), RngStream::named(seed, "pipe"));
+            let pipes = directions.each_ref().map(|link| vec![add(link)]);
+            topology.add_path(pipes);
+        }
         Self {
+            applied_links: links.clone(),
             links,
-            pipes,
-            in_pipes: BTreeMap::new(),
-            applied_links,
+            world: World::new(topology, 0, Plain::default()),
             arrivals: BTreeMap::new(),
             sent_packets: 0,
             rng: RngStream::named(seed, "network"),
@@ -80,10 +67,12 @@ impl<D: Clone> Network<D> {
     /// Sends a packet from the host and path of `source`; its copies arrive with these extra delays after the pipe.
     pub fn send_copies(&mut self, now: Instant, source: (usize, usize), bytes: u32, datagram: D, copies: Vec<Span>) {
         let (host, path) = source;
-        self.apply_link_config(now, host, path);
+        self.world.now = now;
+        self.apply_link_config(host, path);
         self.sent_packets += 1;
-        self.in_pipes.insert(self.sent_packets, (copies, datagram));
-        self.pipes[path][host].enqueue(now, Descriptor { bytes, packet_number: self.sent_packets });
+        let direction = if host == 0 { Direction::Forward } else { Direction::Reverse };
+        let content = InPipe { number: self.sent_packets, copies, datagram };
+        self.world.send(path as u16, Packet::new(content, 0, 0, direction), bytes, EcnField::NotEct, true);
     }
 
     /// Sends a packet from the host and path of `source`, which the link may lose, delay, duplicate or corrupt.
@@ -112,15 +101,20 @@ impl<D: Clone> Network<D> {
     }
 
     /// Applies a changed rate or delay to the pipe.
-    fn apply_link_config(&mut self, now: Instant, host: usize, path: usize) {
-        let (link, pipe) = (self.links[path][host], &mut self.pipes[path][host]);
+    fn apply_link_config(&mut self, host: usize, path: usize) {
+        let link = self.links[path][host];
         let previous = std::mem::replace(&mut self.applied_links[path][host], link);
-        if let Some(rate) = link.rate.filter(|_| link.rate != previous.rate) {
-            pipe.set_rate(now, rate);
+        if (link.rate, link.delay) == (previous.rate, previous.delay) {
+            return;
         }
-        if link.delay != previous.delay {
-            pipe.set_delay(now, link.delay);
-        }
+        self.world.change((2 * path + host) as u32, |pipe, now| {
+            if let Some(rate) = link.rate.filter(|_| link.rate != previous.rate) {
+                pipe.set_rate(now, rate);
+            }
+            if link.delay != previous.delay {
+                pipe.set_delay(now, link.delay);
+            }
+        });
     }
 
     /// Lets a packet arrive at `now`, without crossing a link.
@@ -130,28 +124,21 @@ impl<D: Clone> Network<D> {
     }
 
     /// When a packet leaves a pipe or arrives next; [`Instant::NEVER`] if none is in transit.
-    #[must_use]
-    pub fn next_event_time(&self) -> Instant {
-        let pipes = self.pipes.iter().flatten().map(Pipe::next_event_at);
-        pipes.chain(self.arrivals.keys().next().map(|key| key.0)).min().unwrap_or(Instant::NEVER)
+    pub fn next_event_time(&mut self) -> Instant {
+        let arrival = self.arrivals.first_entry().map_or(Instant::NEVER, |entry| entry.key().0);
+        self.world.next_at().min(arrival)
     }
 
     /// The next packet that has arrived by `now`, if any.
     pub fn receive(&mut self, now: Instant) -> Option<Arrival<D>> {
-        for (path, directions) in self.pipes.iter_mut().enumerate() {
-            for (host, pipe) in directions.iter_mut().enumerate() {
-                while pipe.next_event_at() <= now {
-                    let pipe_exit = pipe.next_event_at();
-                    let Some(Descriptor { packet_number, .. }) = pipe.dequeue_arrived(pipe_exit) else { continue };
-                    let Some((copies, datagram)) = self.in_pipes.remove(&packet_number) else { continue };
-                    for (copy, extra_delay) in copies.into_iter().enumerate() {
-                        let arrival = Arrival { host: 1 - host, path, datagram: datagram.clone() };
-                        self.arrivals.insert((pipe_exit + extra_delay, packet_number, copy), arrival);
-                    }
-                }
-                while let Some((dropped, _)) = pipe.take_discarded() {
-                    self.in_pipes.remove(&dropped.packet_number);
-                }
+        while let Some(due) = self.world.next(now) {
+            let Due::Pipe(pipe) = due else { continue };
+            let Some(descriptor) = self.world.serve(pipe) else { continue };
+            let (host, path) = (1 - pipe as usize % 2, pipe as usize / 2);
+            let InPipe { number, copies, datagram } = self.world.slab.remove(descriptor.slot()).content.clone();
+            for (copy, extra_delay) in copies.into_iter().enumerate() {
+                let arrival = Arrival { host, path, datagram: datagram.clone() };
+                self.arrivals.insert((self.world.now + extra_delay, number, copy), arrival);
             }
         }
         let entry = self.arrivals.first_entry().filter(|entry| entry.key().0 <= now)?;

@@ -1,6 +1,7 @@
 //! Two hosts with a virtual clock, and the network between them.
 
 use crate::{Arrival, LinkConfig, Network};
+use std::fmt::Debug;
 use units::{Instant, RngStream, Span};
 
 /// Maximum number of datagrams that are recorded for [`Simulation::replay`].
@@ -11,7 +12,7 @@ const RECORDED_SHARE: f64 = 0.02;
 /// A host of a simulation.
 pub trait Host {
     /// A datagram between the hosts.
-    type Datagram: Clone;
+    type Datagram: Clone + Debug;
     /// Time at which [`Host::on_timeout`] must be called; a past time means at once.
     fn deadline(&self, now: Instant) -> Instant;
     /// A timer has expired.

@@ -76,7 +76,7 @@ pub(crate) struct Connection {
     mappings: BTreeMap<(u16, u64), u64>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Packet {
     Segment(Segment),
     Ack(Ack),

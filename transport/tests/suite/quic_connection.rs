@@ -69,7 +69,7 @@ pub(crate) type Copies = Vec<Span>;
 /// A filter of packets, by the path and the direction: 0 from the sender, 1 to it.
 pub(crate) type Filter = Box<dyn FnMut(Instant, usize, usize) -> Copies>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Datagram {
     Packet(Packet),
     Reply(Reply),

@@ -35,7 +35,7 @@ pub(crate) fn delayed(delay: Span) -> FilterOutcome {
 pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> FilterOutcome>;
 pub(crate) type AckFilter = Box<dyn FnMut(Instant, &mut Ack) -> FilterOutcome>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Packet {
     Segment(Segment, bool),
     Ack(Ack),

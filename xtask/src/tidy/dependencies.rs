@@ -56,7 +56,7 @@ const CRATES: &[CrateRule] = &[
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("relay", &["units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
-    pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
+    pure("testnet", &["link", "machine", "seal", "units", "wire", "world"], &[]),
     impure(
         "daemon",
         &[

@@ -48,7 +48,7 @@ impl Link {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Packet {
     seq: u64,
     sent: Instant,

@@ -35,26 +35,26 @@ impl World {
     }
 
     fn run(&mut self, span: Span) {
-        let end = self.network.now + span;
-        while self.network.now < end {
-            let node = &self.network.hosts[CLIENT].node;
-            if let Some(active) = self.group.update(self.network.now, |id| node.works(id)) {
+        let end = self.network.now() + span;
+        while self.network.now() < end {
+            let node = &self.network.host(CLIENT).node;
+            if let Some(active) = self.group.update(self.network.now(), |id| node.works(id)) {
                 let server = usize::from(active == self.servers[1]);
-                self.moves.push((self.network.now, server));
+                self.moves.push((self.network.now(), server));
             }
             self.network.offer(CLIENT, self.group.active(), self.next_packet);
             self.next_packet += 1;
-            let next = self.network.now + STEP;
+            let next = self.network.now() + STEP;
             self.network.run_until(next);
         }
     }
 
     fn delivered(&self, server: usize) -> usize {
-        self.network.hosts[SERVERS[server]].delivered.len()
+        self.network.host(SERVERS[server]).delivered.len()
     }
 
     fn set_down(&mut self, server: usize, is_down: bool) {
-        self.network.hosts[SERVERS[server]].is_down = is_down;
+        self.network.set_down(SERVERS[server], is_down);
     }
 }
 
@@ -62,13 +62,13 @@ impl World {
 fn a_client_moves_within_seconds_when_its_server_dies_and_back_after_a_minute() {
     let mut world = World::new();
     world.set_down(0, true);
-    let died = world.network.now;
+    let died = world.network.now();
     world.run(MOVE_TIME);
     assert_eq!(world.moves.iter().map(|(_, server)| *server).collect::<Vec<_>>(), [1]);
     assert!(world.moves[0].0.since(died) < MOVE_TIME && world.delivered(1) > 0, "{:?}", world.moves);
     world.run(Span::from_secs(20));
     world.set_down(0, false);
-    let returned = world.network.now;
+    let returned = world.network.now();
     world.run(Span::from_secs(90));
     assert_eq!(world.moves.len(), 2, "{:?}", world.moves);
     let (at, server) = world.moves[1];

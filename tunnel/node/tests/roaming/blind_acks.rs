@@ -33,7 +33,7 @@ fn step(peer: &mut HostilePeer, id: &mut u64) -> Vec<Received> {
     let received = peer.run_for(Span::from_millis(1));
     let data = received.iter().filter(|datagram| datagram.path == 1 && datagram.frames.is_none());
     if let Some(largest) = data.map(|datagram| datagram.packet_number).max() {
-        peer.send_frames(CLIENT, 0, &[ack(1, largest, peer.network.now)]);
+        peer.send_frames(CLIENT, 0, &[ack(1, largest, peer.network.now())]);
     }
     peer.answer(CLIENT, &received);
     received
@@ -49,15 +49,15 @@ fn a_path_whose_data_is_acknowledged_blindly_is_left_after_eight_unanswered_ping
         let received = step(&mut peer, &mut id);
         peer.answer(OTHER, &received);
     }
-    assert!(peer.network.hosts[1].path(1).up);
+    assert!(peer.network.host(1).path(1).up);
     // From here on the address is another's, and silent.
-    let (silence, attacker_bytes) = (peer.network.now, peer.sent_bytes);
+    let (silence, attacker_bytes) = (peer.network.now(), peer.sent_bytes);
     let mut last_data = silence;
     let (mut data_bytes, mut other_bytes) = (0, 0);
-    while peer.network.now.since(silence) < Span::from_secs(30) {
+    while peer.network.now().since(silence) < Span::from_secs(30) {
         for datagram in step(&mut peer, &mut id).iter().filter(|datagram| datagram.destination == OTHER) {
             match datagram.frames {
-                None => (data_bytes, last_data) = (data_bytes + datagram.bytes as u64, peer.network.now),
+                None => (data_bytes, last_data) = (data_bytes + datagram.bytes as u64, peer.network.now()),
                 Some(_) => other_bytes += datagram.bytes as u64,
             }
         }

@@ -36,12 +36,12 @@ impl HostilePeer {
         let mut network = Network::new(hosts);
         let inbox = Rc::new(RefCell::new(VecDeque::new()));
         let sent = inbox.clone();
-        network.attack = Box::new(move |_, datagram| {
+        network.attack(move |_, datagram| {
             sent.borrow_mut().push_back(datagram);
             Vec::new()
         });
         let mut peer = testnet::HostilePeer::new(private_key(0), private_key(1).public_key());
-        let initiation = peer.initiation(network.now, 1 << 60).expect("one is due");
+        let initiation = peer.initiation(network.now(), 1 << 60).expect("one is due");
         let bytes = initiation.as_bytes().to_vec();
         network.inject(DELAY, Datagram { source: CLIENT, destination: SERVER, bytes });
         let mut peer = Self { peer, network, inbox, sent_bytes: 0 };
@@ -52,7 +52,7 @@ impl HostilePeer {
 
     /// Sends a datagram with this body from `source`.
     pub(crate) fn send(&mut self, source: Address, path: u8, body: &[u8]) {
-        let bytes = self.peer.seal(self.network.now, path, body).expect("there is a session");
+        let bytes = self.peer.seal(self.network.now(), path, body).expect("there is a session");
         self.sent_bytes += bytes.len();
         self.network.inject(DELAY, Datagram { source, destination: SERVER, bytes });
     }
@@ -75,7 +75,7 @@ impl HostilePeer {
     }
 
     fn open(&mut self, mut datagram: Datagram) -> Option<Received> {
-        let (opened, body) = self.peer.receive(self.network.now, &mut datagram.bytes)?;
+        let (opened, body) = self.peer.receive(self.network.now(), &mut datagram.bytes)?;
         let frames = match Body::parse(&body).expect("the server's are well-formed") {
             Body::Data(..) | Body::Bundle(_) => None,
             Body::Control(frames) => Some(frames.map_while(Result::ok).collect()),

@@ -1,14 +1,17 @@
 //! Two hosts with real handshakes and ciphers, and a network of one delay between addresses, with an attacker in it that
 //! sees every datagram and decides what becomes of it.
 
+use link::EcnField;
 use machine::{Entropy, PathStatus, Payload, Reassembler, TunnelOptions};
 use ropewalk_node::{Node, NodeEvent, Route};
 use seal::{HandshakeConfig, PeerId, PrivateKey, SealDevice};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use testnet::PATH_CONFIG;
 use units::{Instant, PathId, RngStream, Span};
+use world::{Arrival, Endpoint, Hosts, Outbox, Topology};
 
 /// One-way delay between any two addresses.
 pub(crate) const DELAY: Span = Span::from_millis(10);
@@ -64,9 +67,11 @@ pub(crate) struct Datagram {
 /// What becomes of a datagram: the datagrams that arrive, and after how much.
 pub(crate) type Attack = Box<dyn FnMut(Instant, Datagram) -> Vec<(Span, Datagram)>>;
 
-/// A network without an attacker.
-pub(crate) fn honest() -> Attack {
-    Box::new(|_, datagram| vec![(DELAY, datagram)])
+/// What the hosts share: who is in the network, and what they have sent.
+struct Wire {
+    attack: Attack,
+    /// Bytes that each host sent to each address, and bytes that arrived from there.
+    traffic: BTreeMap<(usize, Address), (usize, usize)>,
 }
 
 /// A host with one peer.
@@ -161,85 +166,106 @@ pub(crate) fn private_key(number: u8) -> PrivateKey {
     PrivateKey::from_bytes([number + 1; 32])
 }
 
+/// A host in the network.
+struct Networked {
+    index: usize,
+    host: Host,
+    wire: Rc<RefCell<Wire>>,
+}
+
+impl Networked {
+    /// Sends what the host has to send, and takes what it delivers.
+    fn flush(&mut self, outbox: &mut Outbox<'_, Datagram>) {
+        while let Some(datagram) = self.host.poll(outbox.now()) {
+            let mut wire = self.wire.borrow_mut();
+            wire.traffic.entry((self.index, datagram.destination)).or_default().0 += datagram.bytes.len();
+            for (delay, datagram) in (wire.attack)(outbox.now(), datagram) {
+                post(delay, datagram, outbox);
+            }
+        }
+        self.host.take_output(outbox.now());
+    }
+}
+
+/// Lets a datagram arrive after `delay` at the host that has its destination then: the other one ignores it.
+fn post(delay: Span, datagram: Datagram, outbox: &mut Outbox<'_, Datagram>) {
+    let bytes = datagram.bytes.len() as u32;
+    let arrival = Arrival { path: 0, flow: 0, bytes, ecn: EcnField::NotEct, content: datagram };
+    [0, 1].into_iter().for_each(|host| outbox.post(host, delay, arrival.clone()));
+}
+
+impl Endpoint for Networked {
+    type Content = Datagram;
+
+    fn deadline(&self, now: Instant) -> Instant {
+        self.host.node.deadline(now)
+    }
+
+    fn on_timeout(&mut self, outbox: &mut Outbox<'_, Datagram>) {
+        self.host.node.on_timeout(outbox.now());
+        self.flush(outbox);
+    }
+
+    fn receive(&mut self, arrival: Arrival<Datagram>, outbox: &mut Outbox<'_, Datagram>) {
+        let Datagram { source, destination, bytes } = arrival.content;
+        let Some(socket) = self.host.sockets.iter().position(|address| *address == destination) else { return };
+        self.wire.borrow_mut().traffic.entry((self.index, source)).or_default().1 += bytes.len();
+        self.host.receive(outbox.now(), socket, source, bytes);
+        self.flush(outbox);
+    }
+}
+
 /// The network.
 pub(crate) struct Network {
-    pub(crate) now: Instant,
-    pub(crate) hosts: [Host; 2],
-    pub(crate) attack: Attack,
-    in_transit: BTreeMap<(Instant, u64), Datagram>,
-    /// Bytes that each host sent to each address, and bytes that arrived from there.
-    traffic: BTreeMap<(usize, Address), (usize, usize)>,
-    sequence: u64,
+    hosts: Hosts<Networked>,
+    wire: Rc<RefCell<Wire>>,
 }
 
 impl Network {
     pub(crate) fn new(hosts: [Host; 2]) -> Self {
-        let (in_transit, traffic) = (BTreeMap::new(), BTreeMap::new());
-        Self { now: Instant::ZERO, hosts, attack: honest(), in_transit, traffic, sequence: 0 }
+        let attack: Attack = Box::new(|_, datagram| vec![(DELAY, datagram)]);
+        let wire = Rc::new(RefCell::new(Wire { attack, traffic: BTreeMap::new() }));
+        let nodes = hosts.into_iter().enumerate().map(|(index, host)| Networked { index, host, wire: wire.clone() });
+        let hosts = Hosts::new(Topology::default(), Vec::new(), nodes.collect());
+        Self { hosts, wire }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.hosts.now()
+    }
+
+    /// A host.
+    pub(crate) fn host(&self, index: usize) -> &Host {
+        &self.hosts.hosts[index].host
+    }
+
+    /// A host, which may send at the next [`run_for`](Self::run_for).
+    pub(crate) fn host_mut(&mut self, index: usize) -> &mut Host {
+        &mut self.hosts.hosts[index].host
+    }
+
+    /// From now on an attacker decides what becomes of datagrams.
+    pub(crate) fn attack(&mut self, attack: impl FnMut(Instant, Datagram) -> Vec<(Span, Datagram)> + 'static) {
+        self.wire.borrow_mut().attack = Box::new(attack);
     }
 
     /// Lets a datagram arrive after `delay`.
     pub(crate) fn inject(&mut self, delay: Span, datagram: Datagram) {
-        self.sequence += 1;
-        self.in_transit.insert((self.now + delay, self.sequence), datagram);
-    }
-
-    /// Sends what the hosts have to send, and takes what they deliver.
-    pub(crate) fn flush(&mut self) {
-        for index in [0, 1] {
-            while let Some(datagram) = self.hosts[index].poll(self.now) {
-                self.traffic.entry((index, datagram.destination)).or_default().0 += datagram.bytes.len();
-                for (delay, datagram) in (self.attack)(self.now, datagram) {
-                    self.inject(delay, datagram);
-                }
-            }
-            self.hosts[index].take_output(self.now);
-        }
+        self.hosts.call(0, |_, outbox| post(delay, datagram, outbox));
     }
 
     pub(crate) fn run_for(&mut self, span: Span) {
-        let end = self.now + span;
-        self.flush();
-        loop {
-            let arrival = self.in_transit.keys().next().map_or(Instant::NEVER, |key| key.0);
-            let deadlines = [0, 1].map(|host| self.hosts[host].node.deadline(self.now).max(self.now));
-            let next = arrival.min(deadlines[0]).min(deadlines[1]);
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = next;
-            if arrival <= next {
-                // What arrives together is read together, as by the daemon.
-                while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= next) {
-                    let datagram = entry.remove();
-                    self.deliver(datagram);
-                }
-            } else {
-                let host = usize::from(deadlines[1] < deadlines[0]);
-                self.hosts[host].node.on_timeout(next);
-            }
-            self.flush();
-        }
-    }
-
-    fn deliver(&mut self, datagram: Datagram) {
-        let Datagram { source, destination, bytes } = datagram;
-        for (index, host) in self.hosts.iter_mut().enumerate() {
-            if let Some(socket) = host.sockets.iter().position(|address| *address == destination) {
-                self.traffic.entry((index, source)).or_default().1 += bytes.len();
-                host.receive(self.now, socket, source, bytes);
-                return;
-            }
-        }
+        [0, 1].into_iter().for_each(|host| self.hosts.call(host, Networked::flush));
+        self.hosts.run_for(span);
     }
 
     /// A host sends an inner packet of `length` bytes.
     pub(crate) fn offer(&mut self, host: usize, id: u64, length: usize) {
         let mut packet = id.to_be_bytes().to_vec();
         packet.resize(length, 0);
-        let Host { node, peer, .. } = &mut self.hosts[host];
-        node.offer(self.now, *peer, 1, Bytes(packet.into(), 0..length));
+        let now = self.now();
+        let Host { node, peer, .. } = self.host_mut(host);
+        node.offer(now, *peer, 1, Bytes(packet.into(), 0..length));
     }
 
     /// Both hosts send an inner packet of 1400 bytes every millisecond, with these ids.
@@ -253,6 +279,6 @@ impl Network {
 
     /// Bytes that `host` sent to `address`, and bytes that arrived at it from there.
     pub(crate) fn bytes(&self, host: usize, address: Address) -> (usize, usize) {
-        self.traffic.get(&(host, address)).copied().unwrap_or_default()
+        self.wire.borrow().traffic.get(&(host, address)).copied().unwrap_or_default()
     }
 }
