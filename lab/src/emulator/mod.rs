@@ -12,20 +12,22 @@
 //! The process reads [changes](Change) as lines on standard input, and ends with it, so that no link outlives its
 //! owner.
 
+mod frame;
 mod shape;
 mod tap;
 
 pub use shape::Shape;
 pub(crate) use shape::{Change, DISTRIBUTIONS};
 
-use link::{EcnField, Packet, Pipe};
+use frame::Frame;
+use link::{Packet, Pipe};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::error::Error;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tap::{ETHERNET, Tap};
+use tap::Tap;
 use units::{Instant, RngStream};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -56,33 +58,6 @@ pub(crate) fn main(arguments: &[&str]) -> Outcome<()> {
 pub(crate) fn parse_shapes(arguments: &str) -> Result<[Shape; 2], String> {
     let (forward, reverse) = arguments.split_once('/').unwrap_or((arguments, arguments));
     Ok([forward.trim().parse()?, reverse.trim().parse()?])
-}
-
-/// An Ethernet frame in the link.
-#[derive(Debug)]
-struct Frame(Box<[u8]>);
-
-/// The queues here are drop-tail, which neither classify nor mark.
-impl Packet for Frame {
-    fn bytes(&self) -> u32 {
-        self.0.len().saturating_sub(ETHERNET) as u32
-    }
-    fn flow(&self) -> u16 {
-        0
-    }
-    fn ecn(&self) -> EcnField {
-        EcnField::NotEct
-    }
-    fn mark(&mut self) {}
-    fn duplicate(&mut self) -> Self {
-        Self(self.0.clone())
-    }
-    /// Flips the last bit, which belongs to the payload if there is one.
-    fn corrupt(&mut self) {
-        if let Some(last) = self.0.last_mut() {
-            *last ^= 1;
-        }
-    }
 }
 
 /// One direction of the link.

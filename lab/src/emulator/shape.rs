@@ -1,8 +1,8 @@
 //! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
 use link::{
-    Jitter, JitterDistribution, LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit,
-    RedConfig, Reordering, SlotConfig,
+    CoDelConfig, Jitter, JitterDistribution, LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline,
+    QueueLimit, RedConfig, Reordering, SlotConfig,
 };
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
@@ -19,7 +19,8 @@ const QUEUE: Span = Span::from_millis(50);
 ///
 /// The rate counts a packet's Ethernet header (`overhead=14b` by default). Jitter keeps the order. `police=RATE:BURST` drops
 /// what exceeds it, before the queue. The queue is drop-tail, or RED with `red=MIN:MAX:PROBABILITY:WEIGHT` (bytes, bytes,
-/// numbers), its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
+/// numbers), or CoDel with `codel=TARGET:INTERVAL`, which marks ECN-capable packets. Its limit is a time, bytes or packets. A
+/// packet larger than `mtu` is dropped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub(crate) pipe: PipeConfig,
@@ -66,11 +67,15 @@ impl Shape {
             "police" => pipe.policer = Some(policer(value)?),
             "queue" => pipe.queue.limit = limit(value)?,
             "red" => pipe.queue.discipline = QueueDiscipline::Red(red(value)?),
+            "codel" => {
+                pipe.queue.discipline = QueueDiscipline::CoDel(codel(value)?);
+                pipe.queue.ecn = true;
+            }
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
             _ => {
-                let known =
-                    "rate, delay, jitter, loss, duplicate, corrupt, reorder, slot, police, queue, red, overhead, mtu";
+                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, slot, police, queue, red, codel, \
+                             overhead, mtu";
                 return Err(format!("a link has no `{key}`\nit has {known}"));
             }
         }
@@ -212,6 +217,12 @@ fn red(value: &str) -> Result<RedConfig, String> {
     Ok(RedConfig { min: min as u64, max: max as u64, probability, weight, hard_drop: true })
 }
 
+fn codel(value: &str) -> Result<CoDelConfig, String> {
+    let (target, interval) =
+        value.split_once(':').ok_or_else(|| format!("`{value}`: CoDel is TARGET:INTERVAL, `5ms:100ms`"))?;
+    Ok(CoDelConfig { target: Time::parse(target)?.0, interval: Time::parse(interval)?.0, ce_threshold: None })
+}
+
 fn loss(value: &str) -> Result<LossModel, String> {
     Percent::parse(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
 }
@@ -235,6 +246,9 @@ mod tests {
         let red = RedConfig { min: 25_000, max: 75_000, probability: 0.1, weight: 0.002, hard_drop: true };
         let shape_with_red: Shape = "rate=20mbit queue=300p red=25000:75000:0.1:0.002".parse().unwrap();
         assert!(shape_with_red.pipe.queue.discipline == QueueDiscipline::Red(red) && !shape_with_red.is_rate_only());
+        let shape_with_codel: Shape = "rate=20mbit codel=5ms:100ms".parse().unwrap();
+        assert_eq!(shape_with_codel.pipe.queue.discipline, QueueDiscipline::CoDel(CoDelConfig::DEFAULT));
+        assert!(shape_with_codel.pipe.queue.ecn && !shape_with_codel.is_rate_only());
         assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
         assert_eq!((shape.pipe.duplicate, shape.pipe.corrupt, shape.pipe.reorder.share), (0.01, 0.02, 0.03));
         assert!(!"rate=30mbit duplicate=1%".parse::<Shape>().unwrap().is_rate_only());
@@ -246,6 +260,7 @@ mod tests {
         let error = |words: &str| words.parse::<Shape>().unwrap_err();
         assert!(error("rate=100").contains("100mbit"));
         assert!(error("red=25000:75000").contains("MAX:PROBABILITY"));
+        assert!(error("codel=5ms").contains("TARGET:INTERVAL"));
         assert!(error("police=10mbit").contains("RATE:BURST"));
         assert!(error("latency=10ms").contains("delay"));
         assert!(error("fast").contains("key=value"));
