@@ -1,31 +1,33 @@
-//! noq-proto, n0's fork of quinn with multipath QUIC, as a host.
+//! noq-proto, n0's fork of quinn with multipath QUIC: what its host has of its own.
 //!
 //! Its BBR3 draws from a seed that is private: no two runs of it are the same.
 
-use crate::clock::Clock;
-use crate::options::{Options, Role, SERVER_NAME, connection_id, own_name, path_of, unknown_congestion};
-use crate::tls;
-use bytes::Bytes;
-use link::EcnField;
-use noq_proto::congestion::{self, Controller, ControllerFactory};
-use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks with types of their own")]
+#[path = "host.rs"]
+mod host;
+
+use crate::options::{Options, Role};
+use bytes::{Bytes, BytesMut};
+use noq_proto as proto;
+use noq_proto::congestion::{Bbr3Config, Controller, ControllerFactory};
 use noq_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, FourTuple, IdleTimeout, PathId, ServerConfig, Side, StreamEvent, StreamId, TransportConfig,
-    VarInt,
+    Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, FourTuple, PathId,
+    SendStream, ServerConfig, TransportConfig,
 };
 use ropewalk_noq::Factory;
-use stack::{Datagram, PathStatus, Read, Setup, Transmit};
-use std::collections::VecDeque;
-use std::fmt;
+use stack::PathStatus;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use units::{Instant, Rate, Span};
+use std::time::Instant;
+use units::{Rate, Span};
 
+pub(crate) use host::endpoints;
+
+const NAME: &str = "noq";
 /// noq's own congestion controls.
-const CONGESTION: &[&str] = &["cubic", "newreno", "bbr3"];
-/// What the application writes.
-static ZEROS: [u8; 65_536] = [0; 65_536];
+const OWN_CONGESTION: &[&str] = &["cubic", "newreno", "bbr3"];
+/// One datagram for each transmission.
+const ONE_DATAGRAM: NonZeroUsize = NonZeroUsize::MIN;
 
 mod null {
     null_crypto!(noq_proto, ConnectionId, &Self, [noq_proto::PathId]);
@@ -47,315 +49,92 @@ mod null {
     }
 }
 
-/// One end of a connection in noq.
-struct NoqStack {
-    role: Role,
-    clock: Clock,
-    now: Instant,
-    /// Number of paths of the connection.
-    path_count: u16,
+/// The paths of a connection.
+struct Paths {
+    count: u16,
     /// noq's names of the paths that are open, or being opened, in their order.
-    paths: Vec<PathId>,
+    ids: Vec<PathId>,
     /// Whether the handshake is confirmed, so that the client may open further paths.
     is_confirmed: bool,
-    endpoint: Endpoint,
-    /// How the client connects.
-    to_connect: Option<ClientConfig>,
-    connection: Option<(ConnectionHandle, Connection)>,
-    /// Datagrams of the endpoint itself, with their paths.
-    responses: VecDeque<(u16, Vec<u8>)>,
-    /// Number of streams that the client has opened.
-    opened: u64,
-    /// Streams of which something may be read.
-    readable: VecDeque<StreamId>,
-    error: Option<String>,
 }
 
-/// Both ends of a connection.
-pub(crate) fn endpoints(setup: &Setup<'_>) -> Result<[Box<dyn stack::Endpoint>; 2], String> {
-    let options = Options::new(setup);
-    let client = NoqStack::new(Role::Client, &options, None, Some(client_config(&options)?));
-    let server = NoqStack::new(Role::Server, &options, Some(server_config(&options)?), None);
-    Ok([Box::new(client), Box::new(server)])
-}
-
-impl NoqStack {
-    fn new(role: Role, options: &Options<'_>, server: Option<ServerConfig>, to_connect: Option<ClientConfig>) -> Self {
-        Self {
-            role,
-            clock: Clock::new(),
-            now: Instant::ZERO,
-            path_count: options.paths,
-            paths: vec![PathId::ZERO],
-            is_confirmed: false,
-            endpoint: Endpoint::new(Arc::new(endpoint_config(role, options)), server.map(Arc::new), true),
-            to_connect,
-            connection: None,
-            responses: VecDeque::new(),
-            opened: 0,
-            readable: VecDeque::new(),
-            error: None,
-        }
+impl Paths {
+    fn new(count: u16) -> Self {
+        Self { count, ids: vec![PathId::ZERO], is_confirmed: false }
     }
 
-    /// Passes events between connection and endpoint.
-    fn drive(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                    while let Some(stream) = connection.streams().accept(Dir::Bi) {
-                        self.readable.push_back(stream);
-                    }
-                }
-                Event::Stream(StreamEvent::Readable { id }) => self.readable.push_back(id),
-                Event::HandshakeConfirmed => self.is_confirmed = true,
-                Event::ConnectionLost { reason } => self.error = lost(&reason),
-                _ => {}
-            }
-        }
-        if self.role == Role::Client && self.is_confirmed {
-            self.open_paths();
-        }
+    fn on_event(&mut self, event: &Event) {
+        self.is_confirmed |= matches!(event, Event::HandshakeConfirmed);
     }
 
-    /// Opens further paths. noq refuses until the peer has issued connection IDs for them.
-    fn open_paths(&mut self) {
-        let Some((_, connection)) = &mut self.connection else { return };
-        while (self.paths.len() as u16) < self.path_count {
-            let path = self.paths.len() as u16;
-            let addresses = FourTuple::new(Role::Server.address(path), Some(Role::Client.address(path).ip()));
-            match connection.open_path(addresses, noq_proto::PathStatus::Available, self.clock.to_std(self.now)) {
-                Ok(id) => self.paths.push(id),
+    /// The client opens further paths. noq refuses until the peer has issued connection IDs for them.
+    fn open(&mut self, connection: &mut Connection, now: Instant) {
+        while self.is_confirmed && (self.ids.len() as u16) < self.count {
+            let addresses = addresses(Role::Client, self.ids.len() as u16);
+            match connection.open_path(addresses, noq_proto::PathStatus::Available, now) {
+                Ok(id) => self.ids.push(id),
                 Err(_) => return,
             }
         }
     }
-}
 
-/// The reason of a lost connection; `None` if an application has closed it.
-fn lost(reason: &ConnectionError) -> Option<String> {
-    let is_closed = matches!(reason, ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed);
-    (!is_closed).then(|| reason.to_string())
-}
-
-fn endpoint_config(role: Role, options: &Options<'_>) -> EndpointConfig {
-    let mut config = EndpointConfig::new(Arc::new(null::NullHmac));
-    let first = options.first_id(role);
-    config.rng_seed(Some(options.rng_seed(role))).cid_generator(Arc::new(move || Box::new(null::CountedIds(first))));
-    config
-}
-
-fn server_config(options: &Options<'_>) -> Result<ServerConfig, String> {
-    let crypto: Arc<dyn noq_proto::crypto::ServerConfig> = if options.tls {
-        Arc::new(QuicServerConfig::try_from(tls::server()?).map_err(tls::refused)?)
-    } else {
-        Arc::new(null::NullConfig)
-    };
-    let mut config = ServerConfig::new(crypto, Arc::new(null::NullTokens));
-    config.transport_config(transport_config(options)?);
-    Ok(config)
-}
-
-fn client_config(options: &Options<'_>) -> Result<ClientConfig, String> {
-    let crypto: Arc<dyn noq_proto::crypto::ClientConfig> = if options.tls {
-        Arc::new(QuicClientConfig::try_from(tls::client()?).map_err(tls::refused)?)
-    } else {
-        Arc::new(null::NullConfig)
-    };
-    let mut config = ClientConfig::new(crypto);
-    config.transport_config(transport_config(options)?);
-    let id = connection_id(options.seed);
-    config.initial_dst_cid_provider(Arc::new(move || noq_proto::ConnectionId::new(&id)));
-    Ok(config)
-}
-
-fn transport_config(options: &Options<'_>) -> Result<Arc<TransportConfig>, String> {
-    let mut config = TransportConfig::default();
-    let window = VarInt::from_u32(options.receive_window);
-    config.stream_receive_window(window).receive_window(window).send_window(options.send_window);
-    config.initial_mtu(options.datagram_bytes).mtu_discovery_config(None).initial_rtt(options.initial_rtt);
-    config.max_idle_timeout(options.idle_timeout_ms.map(|ms| IdleTimeout::from(VarInt::from_u32(ms))));
-    if options.paths > 1 {
-        config.max_concurrent_multipath_paths(options.paths.into());
-    }
-    if let Some(factory) = congestion_control(options)? {
-        config.congestion_controller_factory(factory);
-    }
-    Ok(Arc::new(config))
-}
-
-/// The congestion control; `None` for noq's default.
-fn congestion_control(options: &Options<'_>) -> Result<Option<Arc<dyn ControllerFactory + Send + Sync>>, String> {
-    let Some(congestion) = options.congestion else { return Ok(None) };
-    Ok(Some(match own_name(congestion) {
-        Some("cubic") => Arc::new(congestion::CubicConfig::default()),
-        Some("newreno") => Arc::new(congestion::NewRenoConfig::default()),
-        Some("bbr3") if !options.is_unrepeatable => {
-            return Err("noq's bbr3 draws from a seed that nobody can set, so that no two runs are the same; \
-                        `unrepeatable = \"on\"` among the stack's parameters allows it"
-                .to_owned());
-        }
-        Some("bbr3") => Arc::new(congestion::Bbr3Config::default()),
-        Some(_) => return Err(unknown_congestion("noq", congestion, CONGESTION)),
-        None => {
-            let factory = Factory::new(&congestion.name, &congestion.parameters).map_err(|error| error.to_string())?;
-            Arc::new(factory.with_seed(options.seed))
-        }
-    }))
-}
-
-fn to_codepoint(ecn: EcnField) -> Option<EcnCodepoint> {
-    match ecn {
-        EcnField::NotEct => None,
-        EcnField::Ect0 => Some(EcnCodepoint::Ect0),
-        EcnField::Ect1 => Some(EcnCodepoint::Ect1),
-        EcnField::Ce => Some(EcnCodepoint::Ce),
-    }
-}
-
-fn from_codepoint(ecn: Option<EcnCodepoint>) -> EcnField {
-    match ecn {
-        None => EcnField::NotEct,
-        Some(EcnCodepoint::Ect0) => EcnField::Ect0,
-        Some(EcnCodepoint::Ect1) => EcnField::Ect1,
-        Some(EcnCodepoint::Ce) => EcnField::Ce,
-    }
-}
-
-impl stack::Endpoint for NoqStack {
-    fn deadline(&mut self) -> Instant {
-        let timeout = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
-        timeout.map_or(Instant::NEVER, |at| self.clock.to_virtual(at))
-    }
-
-    fn on_timeout(&mut self, now: Instant) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            connection.handle_timeout(self.clock.to_std(now));
-        }
-        self.drive();
-    }
-
-    fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        let (now, path) = (self.clock.to_std(now), datagram.path);
-        let addresses = FourTuple::new(self.role.peer().address(path), Some(self.role.address(path).ip()));
-        let mut buffer = Vec::new();
-        match self.endpoint.handle(now, addresses, to_codepoint(datagram.ecn), datagram.bytes.into(), &mut buffer) {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                if let Some((_, connection)) = &mut self.connection {
-                    connection.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                match self.endpoint.accept(incoming, now, &mut buffer, None) {
-                    Ok(connection) => self.connection = Some(connection),
-                    Err(error) => self.error = Some(error.cause.to_string()),
-                }
-            }
-            Some(DatagramEvent::Response(transmit)) => {
-                buffer.truncate(transmit.size);
-                self.responses.push_back((path, buffer));
-            }
-            None => {}
-        }
-        self.drive();
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some((path, response)) = self.responses.pop_front() {
-            buffer.extend_from_slice(&response);
-            return Some(Transmit { path, ecn: EcnField::NotEct });
-        }
-        let (_, connection) = self.connection.as_mut()?;
-        let transmit = connection.poll_transmit(self.clock.to_std(now), NonZeroUsize::MIN, buffer)?;
-        Some(Transmit { path: path_of(transmit.destination), ecn: from_codepoint(transmit.ecn) })
-    }
-
-    fn connect(&mut self, now: Instant) {
-        self.now = now;
-        let Some(config) = self.to_connect.take() else { return };
-        match self.endpoint.connect(self.clock.to_std(now), config, Role::Server.address(0), SERVER_NAME) {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => self.error = Some(error.to_string()),
-        }
-    }
-
-    fn write(&mut self, now: Instant, stream: u64, bytes: u64) -> u64 {
-        self.now = now;
-        let Some((_, connection)) = &mut self.connection else { return 0 };
-        // There is none before the handshake is complete, or beyond the peer's limit.
-        if self.role == Role::Client && stream == self.opened && connection.streams().open(Dir::Bi).is_some() {
-            self.opened += 1;
-        }
-        let id = StreamId::new(Side::Client, Dir::Bi, stream);
-        let mut chunks = [Bytes::from_static(&ZEROS[..bytes.min(ZEROS.len() as u64) as usize])];
-        connection.send_stream(id).write_chunks(&mut &mut chunks[..]).map_or(0, |bytes| bytes as u64)
-    }
-
-    fn finish(&mut self, now: Instant, stream: u64) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            // A connection that is lost has nothing to end.
-            _ = connection.send_stream(StreamId::new(Side::Client, Dir::Bi, stream)).finish();
-        }
-    }
-
-    fn read(&mut self, now: Instant) -> Option<Read> {
-        self.now = now;
-        let (_, connection) = self.connection.as_mut()?;
-        while let Some(id) = self.readable.pop_front() {
-            let mut stream = connection.recv_stream(id);
-            let Ok(mut chunks) = stream.read(true) else { continue };
-            let mut read = Read { stream: id.index(), bytes: 0, is_finished: false };
-            while let Ok(chunk) = chunks.next(usize::MAX) {
-                let Some(chunk) = chunk else {
-                    read.is_finished = true;
-                    break;
-                };
-                read.bytes += chunk.bytes.len() as u64;
-            }
-            // Whether flow control has something to send shows when the stack is polled.
-            _ = chunks.finalize();
-            return Some(read);
-        }
-        None
-    }
-
-    fn close(&mut self, now: Instant) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            connection.close(self.clock.to_std(now), VarInt::from_u32(0), Bytes::new());
-        }
-    }
-
-    fn path(&self, path: u16) -> PathStatus {
-        let (Some(id), Some((_, connection))) = (self.paths.get(usize::from(path)), &self.connection) else {
-            return PathStatus::default();
-        };
-        let metrics = connection.congestion_state(*id).map(Controller::metrics);
-        PathStatus {
+    /// What noq tells of a path. It tells losses to the owner of a mutable connection only.
+    fn status(&self, path: u16, connection: &Connection) -> Option<PathStatus> {
+        let id = *self.ids.get(usize::from(path))?;
+        let metrics = connection.congestion_state(id).map(Controller::metrics);
+        Some(PathStatus {
             cwnd: metrics.as_ref().map(|metrics| metrics.congestion_window),
-            srtt: connection.rtt(*id).map(|rtt| Span(rtt.as_nanos() as u64)),
+            srtt: connection.rtt(id).map(|rtt| Span(rtt.as_nanos() as u64)),
             pacing_rate: metrics.and_then(|metrics| metrics.pacing_rate).map(|bytes| Rate::from_bits(bytes * 8)),
-            // noq tells it to the owner of a mutable connection only.
             lost: None,
-        }
-    }
-
-    fn error(&self) -> Option<String> {
-        self.error.clone()
+        })
     }
 }
 
-impl fmt::Debug for NoqStack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NoqStack").field("role", &self.role).field("error", &self.error).finish_non_exhaustive()
+/// The addresses of a path, as its end `role` sees them.
+fn addresses(role: Role, path: u16) -> FourTuple {
+    FourTuple::new(role.peer().address(path), Some(role.address(path).ip()))
+}
+
+fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {
+    Endpoint::new(config, server, true)
+}
+
+fn set_id_generator(
+    config: &mut EndpointConfig,
+    generator: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+) {
+    config.cid_generator(Arc::new(generator));
+}
+
+fn set_paths(config: &mut TransportConfig, paths: u16) {
+    if paths > 1 {
+        config.max_concurrent_multipath_paths(paths.into());
     }
+}
+
+fn bbr(options: &Options<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    if !options.is_unrepeatable {
+        return Err("noq's bbr3 draws from a seed that nobody can set, so that no two runs are the same; \
+                    `unrepeatable = \"on\"` among the stack's parameters allows it"
+            .to_owned());
+    }
+    Ok(Arc::new(Bbr3Config::default()))
+}
+
+fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    role: Role,
+    path: u16,
+    ecn: Option<EcnCodepoint>,
+    bytes: BytesMut,
+    response: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, addresses(role, path), ecn, bytes, response)
+}
+
+/// Returns how many bytes of the chunks the stream takes.
+fn write(stream: &mut SendStream<'_>, chunks: &mut [Bytes]) -> u64 {
+    stream.write_chunks(&mut &mut chunks[..]).map_or(0, |bytes| bytes as u64)
 }

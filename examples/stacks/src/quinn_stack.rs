@@ -1,27 +1,30 @@
-//! quinn-proto as a host.
+//! quinn-proto: what its host has of its own.
 
-use crate::clock::Clock;
-use crate::options::{Options, Role, SERVER_NAME, connection_id, own_name, unknown_congestion};
-use crate::tls;
-use bytes::Bytes;
-use link::EcnField;
-use quinn_proto::congestion::{self, ControllerFactory};
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks with types of their own")]
+#[path = "host.rs"]
+mod host;
+
+use crate::options::{Options, Role};
+use bytes::{Bytes, BytesMut};
+use quinn_proto as proto;
+use quinn_proto::congestion::{BbrConfig, ControllerFactory};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, IdleTimeout, ServerConfig, Side, StreamEvent, StreamId, TransportConfig, VarInt,
+    Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, SendStream,
+    ServerConfig, TransportConfig,
 };
 use ropewalk_quinn::Factory;
-use stack::{Datagram, PathStatus, Read, Setup, Transmit};
-use std::collections::VecDeque;
-use std::fmt;
+use stack::PathStatus;
 use std::sync::Arc;
-use units::{Instant, Span};
+use std::time::Instant;
+use units::Span;
 
+pub(crate) use host::endpoints;
+
+const NAME: &str = "quinn";
 /// quinn's own congestion controls.
-const CONGESTION: &[&str] = &["cubic", "newreno", "bbr"];
-/// What the application writes.
-static ZEROS: [u8; 65_536] = [0; 65_536];
+const OWN_CONGESTION: &[&str] = &["cubic", "newreno", "bbr"];
+/// One datagram for each transmission.
+const ONE_DATAGRAM: usize = 1;
 
 mod null {
     null_crypto!(quinn_proto, &ConnectionId, std::sync::Arc<Self>, []);
@@ -49,279 +52,60 @@ mod null {
     }
 }
 
-/// One end of a connection in quinn.
-struct QuinnStack {
-    role: Role,
-    clock: Clock,
-    now: Instant,
-    endpoint: Endpoint,
-    /// How the client connects.
-    to_connect: Option<ClientConfig>,
-    connection: Option<(ConnectionHandle, Connection)>,
-    /// Datagrams of the endpoint itself.
-    responses: VecDeque<Vec<u8>>,
-    /// Number of streams that the client has opened.
-    opened: u64,
-    /// Streams of which something may be read.
-    readable: VecDeque<StreamId>,
-    error: Option<String>,
-}
+/// The one path of a connection.
+struct Paths;
 
-/// Both ends of a connection.
-pub(crate) fn endpoints(setup: &Setup<'_>) -> Result<[Box<dyn stack::Endpoint>; 2], String> {
-    let options = Options::new(setup);
-    let client = QuinnStack::new(Role::Client, &options, None, Some(client_config(&options)?));
-    let server = QuinnStack::new(Role::Server, &options, Some(server_config(&options)?), None);
-    Ok([Box::new(client), Box::new(server)])
-}
-
-impl QuinnStack {
-    fn new(role: Role, options: &Options<'_>, server: Option<ServerConfig>, to_connect: Option<ClientConfig>) -> Self {
-        Self {
-            role,
-            clock: Clock::new(),
-            now: Instant::ZERO,
-            endpoint: Endpoint::new(Arc::new(endpoint_config(role, options)), server.map(Arc::new), true, None),
-            to_connect,
-            connection: None,
-            responses: VecDeque::new(),
-            opened: 0,
-            readable: VecDeque::new(),
-            error: None,
-        }
+impl Paths {
+    fn new(_count: u16) -> Self {
+        Self
     }
 
-    /// Passes events between connection and endpoint.
-    fn drive(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                    while let Some(stream) = connection.streams().accept(Dir::Bi) {
-                        self.readable.push_back(stream);
-                    }
-                }
-                Event::Stream(StreamEvent::Readable { id }) => self.readable.push_back(id),
-                Event::ConnectionLost { reason } => self.error = lost(&reason),
-                _ => {}
-            }
-        }
-    }
-}
+    fn on_event(&self, _event: &Event) {}
 
-/// The reason of a lost connection; `None` if an application has closed it.
-fn lost(reason: &ConnectionError) -> Option<String> {
-    let is_closed = matches!(reason, ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed);
-    (!is_closed).then(|| reason.to_string())
-}
+    fn open(&self, _connection: &mut Connection, _now: Instant) {}
 
-fn endpoint_config(role: Role, options: &Options<'_>) -> EndpointConfig {
-    let mut config = EndpointConfig::new(Arc::new(null::NullHmac));
-    let first = options.first_id(role);
-    config.rng_seed(Some(options.rng_seed(role))).cid_generator(move || Box::new(null::CountedIds(first)));
-    config
-}
-
-fn server_config(options: &Options<'_>) -> Result<ServerConfig, String> {
-    let crypto: Arc<dyn quinn_proto::crypto::ServerConfig> = if options.tls {
-        Arc::new(QuicServerConfig::try_from(tls::server()?).map_err(tls::refused)?)
-    } else {
-        Arc::new(null::NullConfig)
-    };
-    let mut config = ServerConfig::new(crypto, Arc::new(null::NullTokens));
-    config.transport_config(transport_config(options)?);
-    Ok(config)
-}
-
-fn client_config(options: &Options<'_>) -> Result<ClientConfig, String> {
-    let crypto: Arc<dyn quinn_proto::crypto::ClientConfig> = if options.tls {
-        Arc::new(QuicClientConfig::try_from(tls::client()?).map_err(tls::refused)?)
-    } else {
-        Arc::new(null::NullConfig)
-    };
-    let mut config = ClientConfig::new(crypto);
-    config.transport_config(transport_config(options)?);
-    let id = connection_id(options.seed);
-    config.initial_dst_cid_provider(Arc::new(move || quinn_proto::ConnectionId::new(&id)));
-    Ok(config)
-}
-
-fn transport_config(options: &Options<'_>) -> Result<Arc<TransportConfig>, String> {
-    let mut config = TransportConfig::default();
-    let window = VarInt::from_u32(options.receive_window);
-    config.stream_receive_window(window).receive_window(window).send_window(options.send_window);
-    config.initial_mtu(options.datagram_bytes).mtu_discovery_config(None).initial_rtt(options.initial_rtt);
-    config.max_idle_timeout(options.idle_timeout_ms.map(|ms| IdleTimeout::from(VarInt::from_u32(ms))));
-    if let Some(factory) = congestion_control(options)? {
-        config.congestion_controller_factory(factory);
-    }
-    Ok(Arc::new(config))
-}
-
-/// The congestion control; `None` for quinn's default.
-fn congestion_control(options: &Options<'_>) -> Result<Option<Arc<dyn ControllerFactory + Send + Sync>>, String> {
-    let Some(congestion) = options.congestion else { return Ok(None) };
-    Ok(Some(match own_name(congestion) {
-        Some("cubic") => Arc::new(congestion::CubicConfig::default()),
-        Some("newreno") => Arc::new(congestion::NewRenoConfig::default()),
-        Some("bbr") => Arc::new(congestion::BbrConfig::default()),
-        Some(_) => return Err(unknown_congestion("quinn", congestion, CONGESTION)),
-        None => {
-            let factory = Factory::new(&congestion.name, &congestion.parameters).map_err(|error| error.to_string())?;
-            Arc::new(factory.with_seed(options.seed))
-        }
-    }))
-}
-
-fn to_codepoint(ecn: EcnField) -> Option<EcnCodepoint> {
-    match ecn {
-        EcnField::NotEct => None,
-        EcnField::Ect0 => Some(EcnCodepoint::Ect0),
-        EcnField::Ect1 => Some(EcnCodepoint::Ect1),
-        EcnField::Ce => Some(EcnCodepoint::Ce),
-    }
-}
-
-fn from_codepoint(ecn: Option<EcnCodepoint>) -> EcnField {
-    match ecn {
-        None => EcnField::NotEct,
-        Some(EcnCodepoint::Ect0) => EcnField::Ect0,
-        Some(EcnCodepoint::Ect1) => EcnField::Ect1,
-        Some(EcnCodepoint::Ce) => EcnField::Ce,
-    }
-}
-
-impl stack::Endpoint for QuinnStack {
-    fn deadline(&mut self) -> Instant {
-        let timeout = self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout());
-        timeout.map_or(Instant::NEVER, |at| self.clock.to_virtual(at))
-    }
-
-    fn on_timeout(&mut self, now: Instant) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            connection.handle_timeout(self.clock.to_std(now));
-        }
-        self.drive();
-    }
-
-    fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        let (now, from) = (self.clock.to_std(now), self.role.peer().address(datagram.path));
-        let mut buffer = Vec::new();
-        match self.endpoint.handle(now, from, None, to_codepoint(datagram.ecn), datagram.bytes.into(), &mut buffer) {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                if let Some((_, connection)) = &mut self.connection {
-                    connection.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                match self.endpoint.accept(incoming, now, &mut buffer, None) {
-                    Ok(connection) => self.connection = Some(connection),
-                    Err(error) => self.error = Some(error.cause.to_string()),
-                }
-            }
-            Some(DatagramEvent::Response(transmit)) => {
-                buffer.truncate(transmit.size);
-                self.responses.push_back(buffer);
-            }
-            None => {}
-        }
-        self.drive();
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some(response) = self.responses.pop_front() {
-            buffer.extend_from_slice(&response);
-            return Some(Transmit { path: 0, ecn: EcnField::NotEct });
-        }
-        let (_, connection) = self.connection.as_mut()?;
-        let transmit = connection.poll_transmit(self.clock.to_std(now), 1, buffer)?;
-        Some(Transmit { path: 0, ecn: from_codepoint(transmit.ecn) })
-    }
-
-    fn connect(&mut self, now: Instant) {
-        self.now = now;
-        let Some(config) = self.to_connect.take() else { return };
-        match self.endpoint.connect(self.clock.to_std(now), config, Role::Server.address(0), SERVER_NAME) {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => self.error = Some(error.to_string()),
-        }
-    }
-
-    fn write(&mut self, now: Instant, stream: u64, bytes: u64) -> u64 {
-        self.now = now;
-        let Some((_, connection)) = &mut self.connection else { return 0 };
-        // There is none before the handshake is complete, or beyond the peer's limit.
-        if self.role == Role::Client && stream == self.opened && connection.streams().open(Dir::Bi).is_some() {
-            self.opened += 1;
-        }
-        let id = StreamId::new(Side::Client, Dir::Bi, stream);
-        let mut chunks = [Bytes::from_static(&ZEROS[..bytes.min(ZEROS.len() as u64) as usize])];
-        connection.send_stream(id).write_chunks(&mut chunks).map_or(0, |written| written.bytes as u64)
-    }
-
-    fn finish(&mut self, now: Instant, stream: u64) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            // A connection that is lost has nothing to end.
-            _ = connection.send_stream(StreamId::new(Side::Client, Dir::Bi, stream)).finish();
-        }
-    }
-
-    fn read(&mut self, now: Instant) -> Option<Read> {
-        self.now = now;
-        let (_, connection) = self.connection.as_mut()?;
-        while let Some(id) = self.readable.pop_front() {
-            let mut stream = connection.recv_stream(id);
-            let Ok(mut chunks) = stream.read(true) else { continue };
-            let mut read = Read { stream: id.index(), bytes: 0, is_finished: false };
-            while let Ok(chunk) = chunks.next(usize::MAX) {
-                let Some(chunk) = chunk else {
-                    read.is_finished = true;
-                    break;
-                };
-                read.bytes += chunk.bytes.len() as u64;
-            }
-            // Whether flow control has something to send shows when the stack is polled.
-            _ = chunks.finalize();
-            return Some(read);
-        }
-        None
-    }
-
-    fn close(&mut self, now: Instant) {
-        self.now = now;
-        if let Some((_, connection)) = &mut self.connection {
-            connection.close(self.clock.to_std(now), VarInt::from_u32(0), Bytes::new());
-        }
-    }
-
-    fn path(&self, path: u16) -> PathStatus {
-        let Some((_, connection)) = self.connection.as_ref().filter(|_| path == 0) else {
-            return PathStatus::default();
-        };
+    fn status(&self, path: u16, connection: &Connection) -> Option<PathStatus> {
         let stats = connection.stats().path;
-        PathStatus {
+        (path == 0).then(|| PathStatus {
             cwnd: Some(stats.cwnd),
             srtt: Some(Span(stats.rtt.as_nanos() as u64)),
             pacing_rate: None,
             lost: Some(stats.lost_packets),
-        }
-    }
-
-    fn error(&self) -> Option<String> {
-        self.error.clone()
+        })
     }
 }
 
-impl fmt::Debug for QuinnStack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QuinnStack").field("role", &self.role).field("error", &self.error).finish_non_exhaustive()
-    }
+fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {
+    Endpoint::new(config, server, true, None)
+}
+
+fn set_id_generator(
+    config: &mut EndpointConfig,
+    generator: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+) {
+    config.cid_generator(generator);
+}
+
+fn set_paths(_config: &mut TransportConfig, _paths: u16) {}
+
+#[expect(clippy::unnecessary_wraps, reason = "noq's may be refused")]
+fn bbr(_options: &Options<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    Ok(Arc::new(BbrConfig::default()))
+}
+
+fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    role: Role,
+    path: u16,
+    ecn: Option<EcnCodepoint>,
+    bytes: BytesMut,
+    response: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, role.peer().address(path), None, ecn, bytes, response)
+}
+
+/// Returns how many bytes of the chunks the stream takes.
+fn write(stream: &mut SendStream<'_>, chunks: &mut [Bytes]) -> u64 {
+    stream.write_chunks(chunks).map_or(0, |written| written.bytes as u64)
 }

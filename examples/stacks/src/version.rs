@@ -3,13 +3,16 @@
 /// The lock file with which the program was built.
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
+/// What both stacks' hosts have in common.
+const HOST: &str = include_str!("host.rs");
+
 /// The name and the version of the package `name`, with a hash of its place in the lock file, which has the checksum of a release
-/// or the commit of a git repository, and of the code that hosts it.
-pub(crate) fn of(name: &str, host: &str) -> &'static str {
+/// or the commit of a git repository, and of the code that hosts it, of which `adapter` is the stack's own.
+pub(crate) fn of(name: &str, adapter: &str) -> &'static str {
     let is_package = |block: &&str| block.lines().any(|line| line == format!("name = \"{name}\""));
     let package = LOCK.split("\n\n").find(is_package).unwrap_or_default();
     let version = package.lines().find_map(|line| line.strip_prefix("version = ")).unwrap_or_default();
-    params::code_version(name, version.trim_matches('"'), &[package, host])
+    params::code_version(name, version.trim_matches('"'), &[package, HOST, adapter])
 }
 
 #[cfg(test)]
