@@ -22,9 +22,26 @@ pub(crate) struct Variation {
     pub(crate) clocks: Vec<(usize, u64)>,
     /// Microseconds by which the SYN leaves late, so that the first RTT is shorter.
     pub(crate) connect_us: u64,
+    /// The numbers of acknowledgements at whose tick another timer of the host expires, if timers expire by what the kernel's
+    /// wheel remembers.
+    pub(crate) other_timers: Option<Vec<usize>>,
     /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
     /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
+}
+
+impl Variation {
+    /// With the clock of this seed at an event.
+    fn with_clock(&self, event: usize, seed: u64) -> Self {
+        let others = self.clocks.iter().copied().filter(|(other, _)| *other != event);
+        Self { clocks: others.chain([(event, seed)]).collect(), ..self.clone() }
+    }
+
+    /// With another timer at an event; `None` if there is one already, or the wheel has no memory.
+    fn with_timer(&self, event: usize) -> Option<Self> {
+        let others = self.other_timers.as_ref().filter(|others| !others.contains(&event))?;
+        Some(Self { other_timers: Some([&others[..], &[event]].concat()), ..self.clone() })
+    }
 }
 
 /// A change that explains a difference.
@@ -33,6 +50,9 @@ pub enum Explanation {
     /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later, and packets of a burst
     /// leave one after another. RACK compares times of sending in microseconds, and timers are rounded to ticks.
     Clock,
+    /// Timers of 63 ticks or more expire by what the kernel's timer wheel remembers: a timer that is set to the same tick again
+    /// keeps its bucket, and one that is set when a timer of the host has just expired is a tick nearer.
+    Timers,
     /// The controller draws other random numbers where the kernel did.
     Draws,
 }
@@ -41,6 +61,7 @@ impl std::fmt::Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Clock => write!(f, "microseconds of clock difference"),
+            Self::Timers => write!(f, "the memory of the timer wheel"),
             Self::Draws => write!(f, "other draws of the controller"),
         }
     }
@@ -49,55 +70,61 @@ impl std::fmt::Display for Explanation {
 /// The first change, of a short list, with which our machine behaves as the kernel did.
 #[must_use]
 pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
-    let ours = closest(script, kernel, tolerance).ok()?;
+    let (variation, ours) = closest_variation(script, kernel, tolerance).ok()?;
     if first_difference(script, &ours, kernel, tolerance).is_none() {
-        return Some(Explanation::Clock);
+        return Some(if variation.other_timers.is_some() { Explanation::Timers } else { Explanation::Clock });
     }
     draws_of(script, kernel, tolerance).map(|_| Explanation::Draws)
 }
 
-/// Our recording with the clock with which it is the same as the kernel's for longest.
+/// Our recording with the clock and the timers with which it is the same as the kernel's for longest.
 ///
 /// # Errors
 /// There is no such algorithm.
 pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Recording, String> {
+    closest_variation(script, kernel, tolerance).map(|(_, ours)| ours)
+}
+
+fn closest_variation(
+    script: &Script,
+    kernel: &Recording,
+    tolerance: Tolerance,
+) -> Result<(Variation, Recording), String> {
     let mut best = None;
-    for connect_us in CONNECT_US {
-        let clocks = clocks_of(script, kernel, connect_us, tolerance);
-        let ours = play_with(script, &Variation { clocks, connect_us, ..Variation::default() })?;
+    let timers = [None, Some(Vec::new())].into_iter();
+    for (other_timers, connect_us) in timers.flat_map(|timers| CONNECT_US.map(|us| (timers.clone(), us))) {
+        let variation = Variation { connect_us, other_timers, ..Variation::default() };
+        let variation = nearer(script, kernel, variation, tolerance);
+        let ours = play_with(script, &variation)?;
         let ack = first_difference(script, &ours, kernel, tolerance).map_or(usize::MAX, |difference| difference.ack);
         if best.as_ref().is_none_or(|(longest, _)| ack > *longest) {
-            best = Some((ack, ours));
+            best = Some((ack, (variation, ours)));
         }
         if ack == usize::MAX {
             break;
         }
     }
-    best.map(|(_, ours)| ours).ok_or_else(|| "no clock was tried".to_owned())
+    best.map(|(_, best)| best).ok_or_else(|| "no clock was tried".to_owned())
 }
 
-/// Finds the kernel's clock, acknowledgement by acknowledgement: where the recordings differ, other clocks at one of the events
-/// before are tried until the next difference is a later one.
-fn clocks_of(script: &Script, kernel: &Recording, connect_us: u64, tolerance: Tolerance) -> Vec<(usize, u64)> {
-    let difference = |clocks: &[(usize, u64)]| {
-        let variation = Variation { clocks: clocks.to_vec(), connect_us, ..Variation::default() };
-        let ours = play_with(script, &variation).ok()?;
+/// Finds the kernel's clock and its other timers, acknowledgement by acknowledgement: where the recordings differ, another clock
+/// or timer at one of the events before is tried until the next difference is a later one.
+fn nearer(script: &Script, kernel: &Recording, mut variation: Variation, tolerance: Tolerance) -> Variation {
+    let difference = |variation: &Variation| {
+        let ours = play_with(script, variation).ok()?;
         first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
     };
-    let mut clocks: Vec<(usize, u64)> = Vec::new();
-    while let Some(at) = difference(&clocks) {
-        let changed = |event: usize, seed: u64| {
-            let others = clocks.iter().copied().filter(|(other, _)| *other != event);
-            others.chain([(event, seed)]).collect::<Vec<_>>()
-        };
-        let earlier = (at.saturating_sub(EVENTS)..=at).rev();
-        let mut tried = earlier.flat_map(|event| (0..CLOCKS).map(move |seed| changed(event, seed)));
-        match tried.find(|clocks| difference(clocks).is_none_or(|next| next > at)) {
-            Some(better) => clocks = better,
+    while let Some(at) = difference(&variation) {
+        let earlier = || (at.saturating_sub(EVENTS)..=at).rev();
+        let with_timer = earlier().filter_map(|event| variation.with_timer(event));
+        let with_clock = earlier().flat_map(|event| (0..CLOCKS).map(move |seed| (event, seed)));
+        let mut tried = with_timer.chain(with_clock.map(|(event, seed)| variation.with_clock(event, seed)));
+        match tried.find(|tried| difference(tried).is_none_or(|next| next > at)) {
+            Some(better) => variation = better,
             None => break,
         }
     }
-    clocks
+    variation
 }
 
 /// Finds the draws of the kernel, acknowledgement by acknowledgement: where the recordings differ, other random streams are

@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     acks: usize,
     /// Events with another clock.
     clocks: Vec<(usize, u64)>,
+    /// The numbers of acknowledgements at whose tick another timer of the host expires.
+    other_timers: Vec<usize>,
     /// Time from connecting to the SYN's departure, microseconds.
     connect_us: u64,
 }
@@ -44,9 +46,13 @@ impl Machine {
         let entry = control::registry::find(&setup.congestion);
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
-        let sender = SinglePathSender::new(config(setup), controller, stream(0));
+        let mut sender = SinglePathSender::new(config(setup), controller, stream(0));
+        if variation.other_timers.is_some() {
+            sender.on_other_timer(Instant::ZERO);
+        }
+        let other_timers = variation.other_timers.clone().unwrap_or_default();
         let (clocks, connect_us) = (variation.clocks.clone(), variation.connect_us);
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks, connect_us })
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks, other_timers, connect_us })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -115,6 +121,9 @@ impl Machine {
         let mut packets = 0;
         // In microseconds, as the kernel's clock.
         let now = |packets: u64| Instant((at_us * 1000 + late_ns + packets * sending_ns) / 1000 * 1000);
+        if self.other_timers.contains(&self.acks) {
+            self.sender.on_other_timer(now(0));
+        }
         self.sender.handle(now(0), input);
         loop {
             match self.sender.poll(now(packets)) {

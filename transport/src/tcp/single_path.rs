@@ -31,6 +31,12 @@ impl SinglePathSender {
         self.controller.rng = rng;
     }
 
+    /// Another timer of the host expires in this tick. From the first call on, before the connection opens, timers expire by
+    /// what the kernel's wheel remembers.
+    pub fn on_other_timer(&mut self, now: Instant) {
+        self.sender.on_other_timer(now);
+    }
+
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {

@@ -3,7 +3,7 @@
 
 use super::Sender;
 use crate::path::ControllerHandle;
-use crate::tcp::timer_wheel::expiry;
+use crate::tcp::timer_wheel::{Wheel, expiry};
 use control::CaState;
 use units::{Instant, Span};
 
@@ -23,6 +23,8 @@ pub(super) struct Timers {
     /// Time at which it was set; [`Instant::NEVER`] if none is, or the expired one is being handled.
     start: Instant,
     timeout: Span,
+    /// The wheel in which the timer waits, if its memory counts.
+    wheel: Option<Wheel>,
     /// Whether new data was sent, so that the probe timer must be set once nothing more is sent.
     is_tlp_due: bool,
     /// The timer whose expiry was the latest input; data sent now does not set it again.
@@ -41,6 +43,7 @@ impl Default for Timers {
             pending: None,
             start: Instant::NEVER,
             timeout: Span::ZERO,
+            wheel: None,
             is_tlp_due: false,
             expired: None,
             window_probes: 0,
@@ -65,6 +68,9 @@ const MIN_RENEGING_DELAY: Span = Span::from_millis(10);
 impl Timers {
     fn set(&mut self, timer: Timer, now: Instant, timeout: Span) {
         (self.pending, self.start, self.timeout) = (Some(timer), now, timeout);
+        if let Some(wheel) = &mut self.wheel {
+            wheel.set(now, timeout);
+        }
     }
 
     fn clear(&mut self) {
@@ -100,10 +106,18 @@ impl Sender {
     /// Time at which the timer expires, once the connection is established; never if none is set. The timer may be set
     /// several times for one acknowledgement and the data sent after it, so ticks are counted here.
     pub(super) fn deadline(&self) -> Instant {
-        match self.timers.is_running() {
-            true => expiry(self.timers.start, self.timers.timeout, self.config.tick),
-            false => Instant::NEVER,
+        let Timers { start, timeout, wheel, .. } = &self.timers;
+        match (self.timers.is_running(), wheel) {
+            (true, None) => expiry(*start, *timeout, self.config.tick),
+            (true, Some(wheel)) => wheel.expiry(),
+            (false, _) => Instant::NEVER,
         }
+    }
+
+    /// Another timer of the host expires in this tick. The first call makes what the kernel's wheel remembers count, by which
+    /// timers of 63 ticks or more expire up to eight ticks sooner or later.
+    pub(crate) fn on_other_timer(&mut self, now: Instant) {
+        self.timers.wheel.get_or_insert(Wheel::new(self.config.tick)).on_other_expiry(now);
     }
 
     /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`),
@@ -250,6 +264,9 @@ impl Sender {
         }
         self.timers.start = Instant::NEVER;
         self.timers.expired = self.timers.pending;
+        if let Some(wheel) = &mut self.timers.wheel {
+            wheel.on_expiry(now);
+        }
         // No timer allows new data except for a probe, which is one packet: a segment, or a super-segment.
         self.transmit.holds_new_data = true;
         match self.timers.pending {
