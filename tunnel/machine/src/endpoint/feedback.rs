@@ -187,7 +187,7 @@ impl<P: Payload> Endpoint<P> {
     fn adapt_codel(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let max_srtt = up_paths().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
-        let min_rtts = || up_paths().map(TunnelPath::min_rtt);
+        let min_rtts = || up_paths().filter_map(TunnelPath::min_rtt);
         let empty_excess =
             min_rtts().max().zip(min_rtts().min()).map_or(Span::ZERO, |(max, min)| max.saturating_sub(min));
         let excess = self.max_excess_one_way_delay(0).max(empty_excess);
@@ -205,7 +205,7 @@ impl<P: Payload> Endpoint<P> {
     /// data has gone by both paths, otherwise half the difference of their RTTs.
     pub(super) fn update_excess_one_way_delays(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let min_srtt = up_paths().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
+        let min_srtt = up_paths().filter_map(|path| path.srtt().measured()).min().unwrap_or(Span::ZERO);
         // The offset of the clocks is unknown: the delays can only be compared.
         let min_delay = up_paths()
             .filter_map(TunnelPath::one_way_delay)

@@ -199,9 +199,9 @@ impl TunnelPath {
         if srtt > Span::ZERO { srtt } else { self.validation.latest_rtt.unwrap_or(Span::ZERO) }
     }
 
-    /// Minimum RTT; [`Span::MAX`] before the first.
-    pub(super) fn min_rtt(&self) -> Span {
-        self.sender.min_rtt()
+    /// Minimum RTT, once there is one.
+    pub(super) fn min_rtt(&self) -> Option<Span> {
+        self.sender.min_rtt().measured()
     }
 
     /// Smoothed one-way delay to the peer's clock, microseconds modulo 2^32; known once data was acknowledged.
