@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
+        ["links", options @ ..] => tunnel::links::run(options),
         ["field", options @ ..] => tunnel::field::run(options),
         ["kernel", options @ ..] => kernel::run(options),
         ["resources", options @ ..] => resources::run(options),

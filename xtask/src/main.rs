@@ -92,6 +92,8 @@ cargo xtask CHORE
                                 the tunnel compared with other systems (needs root and iperf3)
   bench field [--only CASE,...] [--scheduler NAME] [--json]
                                 calls next to bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
+  bench links [--seeds FROM..TO] [--fit BUDGET] [--advise BUDGET] [--for PURPOSE] [--json]
+                                probe, fit, advise --apply and --check over drawn links, with the daemon (root and iperf3)
   bench kernel [--rounds N] [--megabytes N] [--json] [NAME ...]
                                 the cost of the eBPF programs on this kernel, compared with its own Reno and CUBIC (root)
   bench size [--whole FILE] [--record]

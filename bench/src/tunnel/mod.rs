@@ -24,6 +24,7 @@ mod cpu_accounting;
 pub(crate) mod field;
 pub(crate) mod hostile;
 mod iperf3;
+pub(crate) mod links;
 mod options;
 mod peers;
 pub(crate) mod probe;

@@ -98,9 +98,21 @@ fn start_both(
     programs: &Programs,
     accounting: &CpuAccounting,
 ) -> Result<RunningSystem, String> {
+    for host in [SERVER, CLIENT] {
+        write_configuration(host, setup, testbed)?;
+    }
+    start_configured(testbed, programs, accounting)
+}
+
+/// Both ends, as their files configure them.
+pub(super) fn start_configured(
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+) -> Result<RunningSystem, String> {
     let mut daemons = Vec::new();
     for host in [SERVER, CLIENT] {
-        daemons.push(start_daemon(host, setup, testbed, programs, accounting)?);
+        daemons.push(start_daemon(host, testbed, programs, accounting)?);
     }
     let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], daemons);
     if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
@@ -110,20 +122,24 @@ fn start_both(
     Err(format!("no packet comes through the tunnel; the client's last line: {}", log.lines().last().unwrap_or("")))
 }
 
-/// Writes the configuration of one host and starts its daemon.
-fn start_daemon(
-    host: usize,
-    setup: &Setup<'_>,
-    testbed: &Testbed,
-    programs: &Programs,
-    accounting: &CpuAccounting,
-) -> Result<Child, String> {
-    let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
+/// Writes the configuration of one host.
+fn write_configuration(host: usize, setup: &Setup<'_>, testbed: &Testbed) -> Result<(), String> {
+    let file = configuration_file(host);
     // It holds a key: the daemon refuses a file that others may read.
     let _ = fs::remove_file(&file);
     let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
     let written = options.and_then(|mut opened| opened.write_all(configuration(host, setup, testbed).as_bytes()));
-    written.map_err(|error| format!("{}: {error}", file.display()))?;
+    written.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Starts the daemon of one host.
+fn start_daemon(
+    host: usize,
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+) -> Result<Child, String> {
+    let file = configuration_file(host);
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
     let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));
@@ -206,6 +222,11 @@ fn run_with_stdin(programs: &Programs, subcommand: &str, input: &str) -> Result<
 /// Name of the tunnel's interface on a host.
 fn interface_name(host: usize) -> String {
     format!("rwb{host}")
+}
+
+/// The configuration of the tunnel on a host.
+pub(super) fn configuration_file(host: usize) -> std::path::PathBuf {
+    scratch_folder().join(format!("{}.toml", interface_name(host)))
 }
 
 fn log_file(host: usize) -> std::path::PathBuf {

@@ -29,7 +29,7 @@ impl RunningSystem {
 
 /// Processes that are killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Processes(Vec<Child>);
+pub(super) struct Processes(pub(super) Vec<Child>);
 
 impl Drop for Processes {
     fn drop(&mut self) {
