@@ -3,8 +3,7 @@
 #[path = "../examples/truth/judge.rs"]
 mod judge;
 
-use fit::median;
-use judge::{Score, candidates};
+use judge::{Score, candidates, median_size};
 
 #[test]
 fn fits_of_three_hidden_pairs_predict_goodput_better_than_naive_links() {
@@ -14,7 +13,7 @@ fn fits_of_three_hidden_pairs_predict_goodput_better_than_naive_links() {
     let mean = |values: [f64; 3]| values.iter().sum::<f64>() / 3.0;
     let [fit, naive] = [1, 2].map(|whose| mean(goodput.map(|predicted| predicted.tau[whose])));
     assert!(fit > naive, "Kendall's tau {fit} of the fits, {naive} of naive links");
-    let [fit, naive] = [0, 1].map(|whose| mean(goodput.map(|predicted| median(&predicted.errors[whose]))));
+    let [fit, naive] = [0, 1].map(|whose| mean(goodput.map(|predicted| median_size(&predicted.errors[whose]))));
     assert!(fit < naive, "an error of {fit} of the fits, {naive} of naive links");
     let within: usize = goodput.iter().map(|predicted| predicted.within).sum();
     let widths = goodput.map(|predicted| predicted.half_width);

@@ -8,10 +8,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use units::RngStream;
 
-const PATHS: [&str; 2] = ["p1", "p2"];
+pub(crate) const PATHS: [&str; 2] = ["p1", "p2"];
 const SECONDS: f64 = 15.0;
 /// Seeds of the hidden links, of the ceiling, and of the predictions.
 const SEEDS: [&[u64]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8], &[51, 52, 53], &[1, 2, 3]];
+/// Seeds of the repetitions of the measurement.
+pub(crate) const SEEDS_OF_MEASUREMENT: &[u64] = &[901, 902, 903];
 const THREADS: usize = 2;
 
 /// What the fit of a pair predicts of 40 candidates, for goodput and for delay.
@@ -26,7 +28,7 @@ pub(crate) struct Score {
 pub(crate) struct Predicted {
     /// Kendall's tau with the truth: of the hidden links with other seeds, of the ensemble, of the naive links.
     pub(crate) tau: [f64; 3],
-    /// Relative errors of the ensemble's median and of the naive links, of each candidate.
+    /// Relative errors of the ensemble's median and of the naive links, of each candidate; with their signs.
     pub(crate) errors: [Vec<f64>; 2],
     /// How many of the candidates lie within the interval.
     pub(crate) within: usize,
@@ -43,7 +45,7 @@ impl Score {
         candidates: &[Candidate],
     ) -> Result<Self, fit::Error> {
         let hidden = draw(seed);
-        let measured = simulated_measurement(&hidden, &PATHS, &[901, 902, 903])?;
+        let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
         let model = Model::of_measurement(&measured, &[])?;
         let options = Options { starts, hold: vec!["call".to_owned()], threads: THREADS, seed };
         let fit = fit::fit(&model, &measured, &options, &mut |progress| progress.evaluations < evaluations)?;
@@ -72,7 +74,7 @@ impl Predicted {
     fn new(truth: &[f64], again: &[f64], ensemble: &[Vec<f64>], naive: &[f64], error: f64) -> Self {
         let intervals: Vec<_> = ensemble.iter().map(|values| interval(values, error)).collect();
         let medians: Vec<f64> = intervals.iter().map(|interval| interval.median).collect();
-        let errors = |predicted: &[f64]| predicted.iter().zip(truth).map(|(a, b)| (a / b - 1.0).abs()).collect();
+        let errors = |predicted: &[f64]| predicted.iter().zip(truth).map(|(a, b)| a / b - 1.0).collect();
         let within =
             intervals.iter().zip(truth).filter(|(interval, truth)| (interval.low..=interval.high).contains(truth));
         Self {
@@ -82,6 +84,11 @@ impl Predicted {
             half_width: median(&intervals.iter().map(fit::Interval::half_width).collect::<Vec<_>>()),
         }
     }
+}
+
+/// The median of the sizes of errors.
+pub(crate) fn median_size(errors: &[f64]) -> f64 {
+    median(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>())
 }
 
 /// Kendall's tau: concordant less discordant pairs, as a share of all pairs.
@@ -107,7 +114,7 @@ pub(crate) fn candidates(algorithms: &[&str], schedulers: &[&str]) -> Vec<Candid
 }
 
 /// The hidden links of a seed.
-fn draw(seed: u64) -> Links {
+pub(crate) fn draw(seed: u64) -> Links {
     let mut rng = RngStream::named(seed, "hidden links");
     let mut log = |low: f64, high: f64| low * (high / low).powf(rng.unit());
     let mut text = "name = \"hidden\"\nduration = \"10s\"\n".to_owned();

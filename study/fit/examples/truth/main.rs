@@ -5,15 +5,17 @@
 //! three repetitions of the usual probes, and fitted. Then 8 congestion controls with 5 schedulers run over the hidden links, the
 //! ensemble, and the naive links.
 //!
-//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [STARTS] [EVALUATIONS]`
+//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [STARTS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
+//! measurements themselves are from what the hidden links carry on average.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 mod judge;
 
-use fit::median;
-use judge::{Predicted, Score, candidates};
+use fit::{median, simulated_measurement};
+use judge::{PATHS, Predicted, SEEDS_OF_MEASUREMENT, Score, candidates, draw, median_size};
 use std::fmt::Write;
+use std::ops::Range;
 
 const ALGORITHMS: [&str; 8] = ["cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "coupled-bbr"];
 const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redundant"];
@@ -23,6 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |index: usize, default: usize| arguments.get(index).map_or(Ok(default), |text| text.parse());
     let range =
         arguments.first().and_then(|text| text.split_once("..")).ok_or("arguments: FROM..TO [STARTS] [EVALUATIONS]")?;
+    if arguments.get(1).is_some_and(|word| word == "luck") {
+        return print_luck(range.0.parse()?..range.1.parse()?);
+    }
     let (starts, evaluations) = (number(1, 8)?, number(2, 200)?);
     let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
     let mut scores = Vec::new();
@@ -38,12 +43,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// What the measurement of each pair has of downloads, next to what its hidden links carry on average.
+fn print_luck(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
+    for seed in seeds {
+        for (download, [measured, hidden]) in luck(seed)? {
+            println!("{seed:4}  {download}: measured {measured:.2} Mbit/s, on average {hidden:.2}");
+        }
+    }
+    Ok(())
+}
+
+/// The mean goodput of each kind of download of a pair, Mbit/s: in the measurement that is fitted, and over the hidden links with
+/// many other seeds. Where they differ, the measurement was unlucky, and no fit can know it.
+fn luck(seed: u64) -> Result<Vec<(String, [f64; 2])>, fit::Error> {
+    let (hidden, others) = (draw(seed), (101..125).collect::<Vec<u64>>());
+    let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
+    let again = simulated_measurement(&hidden, &PATHS, &others)?;
+    let mut found = Vec::new();
+    for (path, again) in measured.paths.iter().zip(&again.paths) {
+        for congestion in ["cubic", "bbr"] {
+            let mean = |flows: &[measured::TcpFlow]| {
+                let flows = flows.iter().filter(|flow| flow.congestion.as_deref() == Some(congestion));
+                let rates: Vec<f64> = flows.filter_map(|flow| flow.goodput_mbps).collect();
+                rates.iter().sum::<f64>() / rates.len().max(1) as f64
+            };
+            found.push((format!("{} {congestion}", path.name), [mean(&path.tcp), mean(&again.tcp)]));
+        }
+    }
+    Ok(found)
+}
+
 /// The scores of a pair.
 fn line(score: &Score, seed: u64) -> String {
     let mut line = format!("{seed:4}");
     for Predicted { tau, errors, .. } in &score.values {
         let [ceiling, fit, naive] = tau;
-        let [fit_error, naive_error] = errors.each_ref().map(|errors| 100.0 * median(errors));
+        let [fit_error, naive_error] = errors.each_ref().map(|errors| 100.0 * median_size(errors));
         let _ = write!(line, "  {ceiling:.2} {fit:.2} {naive:.2}  {fit_error:3.0} % {naive_error:3.0} %");
     }
     let [goodput, delay] = score
@@ -51,7 +86,16 @@ fn line(score: &Score, seed: u64) -> String {
         .each_ref()
         .map(|value| format!("{} of 40 within +-{:.0} %", value.within, 100.0 * value.half_width));
     let error = score.fit.model_error;
-    line + &format!("  {goodput}, {delay}; model {:.3} {:.3}; {}", error.goodput, error.delay, score.fit.headline())
+    // Candidates are in the order of their algorithms.
+    let of_algorithm = |(name, errors): (&&str, &[f64])| format!(" {name} {:+.0}", 100.0 * median(errors));
+    let by_algorithm = ALGORITHMS.iter().zip(score.values[0].errors[0].chunks(SCHEDULERS.len()));
+    let by_algorithm: String = by_algorithm.map(of_algorithm).collect();
+    line + &format!(
+        "  {goodput}, {delay}; model {:.3} {:.3};{by_algorithm} %; {}",
+        error.goodput,
+        error.delay,
+        score.fit.headline()
+    )
 }
 
 fn summary(scores: &[Score]) -> String {
@@ -80,7 +124,8 @@ fn summary(scores: &[Score]) -> String {
 
 /// The median and the 90th percentile of the errors of all candidates of all pairs.
 fn errors(values: &[&Predicted], whose: usize) -> [f64; 2] {
-    let mut all: Vec<f64> = values.iter().flat_map(|value| value.errors[whose].iter().copied()).collect();
+    let mut all: Vec<f64> =
+        values.iter().flat_map(|value| value.errors[whose].iter().map(|error| error.abs())).collect();
     all.sort_by(f64::total_cmp);
     [0.5, 0.9].map(|share| all[((all.len() as f64 * share) as usize).min(all.len() - 1)])
 }
