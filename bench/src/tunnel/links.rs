@@ -82,7 +82,7 @@ fn draw(seed: u64) -> [String; 2] {
         let (down, up) = (log(6e3, 40e3), log(0.15, 0.6));
         let (delay, jitter, queue, loss) = (log(4e3, 50e3), log(0.2e3, 6e3), log(20.0, 300.0), log(0.01, 0.6));
         let policer = if link == 1 && seed.is_multiple_of(3) {
-            format!(" police={:.0}kbit:{:.0}kb", down, log(60.0, 500.0))
+            format!(" police={:.0}kbit:{:.0}kB", down, log(60.0, 500.0))
         } else {
             format!(" rate={down:.0}kbit")
         };
