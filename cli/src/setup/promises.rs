@@ -190,8 +190,8 @@ pub(super) fn bypass(text: &str) -> Result<Bypass, String> {
 
 /// Reads a network, or an address as a network with this address alone.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
-    let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map(|network| network.trunc()).map_err(|_| "a network such as 192.168.50.0/24".to_owned())
+    let network = daemon::config::parse_network(text).map(|network| network.trunc());
+    network.ok_or_else(|| "a network such as 192.168.50.0/24".to_owned())
 }
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
-//! Networks behind a client.
+//! Networks: as text, and those behind a client.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// The shortest prefixes that a client may announce: the whole 192.168.0.0/16, and a site's /48 (RFC 4193).
 const SHORTEST: [u8; 2] = [16, 48];
+
+/// A network such as `10.77.0.1/24`, or an address as a network with this address alone.
+#[must_use]
+pub fn parse_network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
 
 /// Whether a client may announce a network as one behind it: it has private (RFC 1918) or unique local addresses (RFC
 /// 4193), and is no larger than a site's.

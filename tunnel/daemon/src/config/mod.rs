@@ -26,7 +26,7 @@ pub(crate) use announcement::MAX_LEN as MAX_ANNOUNCEMENT_LEN;
 pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;
-pub use lan::{is_private_lan, overlap};
+pub use lan::{is_private_lan, overlap, parse_network};
 pub use machine::TunnelOptions;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig, UplinkOptions};
 pub use observation::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, ObservationConfig};

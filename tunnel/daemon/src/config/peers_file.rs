@@ -11,11 +11,11 @@ use seal::{PresharedKey, PublicKey};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::lan::parse_network;
 use super::read::ConfigErrors;
 use super::secrets;
 use super::tables::{PeersTables, StringOrList};
@@ -309,8 +309,7 @@ fn read_peers(text: &str) -> Result<Vec<EnrolledPeer>, Diagnostic> {
             Some(StringOrList::List(texts)) => texts.iter().map(|text| text.get().clone()).collect(),
         };
         let to_network = |text: &String| {
-            let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-            network.map_err(|_| Diagnostic::new(span.clone(), format!("`{text}` is not a network")))
+            parse_network(text).ok_or_else(|| Diagnostic::new(span.clone(), format!("`{text}` is not a network")))
         };
         Ok(EnrolledPeer {
             name: name.get().clone(),

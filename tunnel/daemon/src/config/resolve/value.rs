@@ -1,8 +1,8 @@
 //! Single values: numbers in their range, times, rates, networks, keys.
 
 use super::context::Context;
-use crate::config::secrets;
 use crate::config::tables::StringOrList;
+use crate::config::{self, secrets};
 use ipnet::IpNet;
 use parse::{Diagnostic, Quantity, Spanned, Time};
 use seal::KeyError;
@@ -24,8 +24,7 @@ pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Rang
 
 /// A network such as `10.77.0.1/24`; an address without a prefix length is a network with one address.
 pub(super) fn parse_network(text: &str, span: Range<usize>) -> Result<IpNet, Diagnostic> {
-    let address = text.parse::<IpAddr>().map(IpNet::from);
-    address.or_else(|_| text.parse()).map_err(|_| {
+    config::parse_network(text).ok_or_else(|| {
         let diagnostic = Diagnostic::new(span, format!("`{text}` is not an address with a prefix length"));
         diagnostic.with_help("such as `10.77.0.1/24` or `fd77::1/64`")
     })
