@@ -12,7 +12,7 @@ struct Feature {
 }
 
 /// Each optional feature with commands.
-const FEATURES: [Feature; 5] = [
+const FEATURES: [Feature; 6] = [
     Feature {
         name: "study",
         is_built: cfg!(feature = "study"),
@@ -27,10 +27,11 @@ const FEATURES: [Feature; 5] = [
         is_built: cfg!(feature = "tunnel"),
         verbs: &[
             "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "fleet", "portal", "genkey",
-            "pubkey", "genpsk", "tunnel",
+            "pubkey", "genpsk",
         ],
         more: &[],
     },
+    Feature { name: "mpt", is_built: cfg!(feature = "mpt"), verbs: &["tunnel"], more: &["mode = \"mpt\" of tunnels"] },
     Feature { name: "explore", is_built: cfg!(feature = "explore"), verbs: &["explore"], more: &[] },
     Feature { name: "lab", is_built: cfg!(feature = "lab"), verbs: &["doctor", "demo"], more: &["run --on kernel"] },
     Feature { name: "kernel", is_built: cfg!(feature = "kernel"), verbs: &["kernel"], more: &[] },

@@ -1,9 +1,11 @@
 //! `tunnel import-mpt DIR`.
 
+#[cfg(feature = "mpt")]
 use crate::{Failure, output};
 use std::io;
 use std::path::Path;
 
+#[cfg(feature = "mpt")]
 pub(super) fn import_mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
     let import = mpt::import::import(dir, connection).map_err(|error| Failure::Configuration(error.into()))?;
     for note in &import.notes {

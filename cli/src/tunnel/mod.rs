@@ -96,6 +96,7 @@ pub(crate) enum TunnelVerb {
     #[command(subcommand)]
     Demo(Demo),
     /// Convert configurations
+    #[cfg(feature = "mpt")]
     #[command(subcommand)]
     Tunnel(TunnelTool),
 }
@@ -123,6 +124,7 @@ pub(crate) struct Ping {
     count: Option<u32>,
 }
 
+#[cfg(feature = "mpt")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum TunnelTool {
     /// Convert MPT's interface.conf and connections/*.conf
@@ -170,6 +172,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::Pubkey => keys::pubkey(),
         #[cfg(feature = "lab")]
         TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
+        #[cfg(feature = "mpt")]
         TunnelVerb::Tunnel(TunnelTool::ImportMpt { dir, connection, out }) => {
             import::import_mpt(dir, connection.as_deref(), out.as_deref())
         }

@@ -19,7 +19,9 @@ mod device;
 mod event;
 mod event_loop;
 mod mark;
+#[cfg(feature = "mpt")]
 mod mpt;
+#[cfg(feature = "mpt")]
 mod receive;
 mod report;
 mod ropewalk;
@@ -99,7 +101,10 @@ impl DataPlane {
             None => (None, None, None),
         };
         let engine: Box<dyn Engine> = match config.engine {
+            #[cfg(feature = "mpt")]
             EngineConfig::Mpt(mpt) => Box::new(mpt::MptEngine::new(&mpt, &io)?),
+            #[cfg(not(feature = "mpt"))]
+            EngineConfig::Mpt(_) => return Err(Error::new("MPT's engine", std::io::ErrorKind::Unsupported)),
             EngineConfig::Ropewalk(ropewalk) => {
                 io.reserve(ropewalk.peers.len());
                 Box::new(ropewalk::RopewalkEngine::new(ropewalk, config.device.mtu, &io, others)?)

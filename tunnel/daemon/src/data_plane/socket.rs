@@ -217,6 +217,7 @@ impl Socket {
     }
 
     /// Whether the socket is an IPv4 one; `None` without a configuration.
+    #[cfg(feature = "mpt")]
     pub(super) fn is_ipv4(&self) -> Option<bool> {
         self.config.as_ref().map(|config| config.bind.is_ipv4())
     }

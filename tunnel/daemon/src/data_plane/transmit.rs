@@ -53,6 +53,7 @@ impl TransmitQueue {
         Self { address, current: None, queued: VecDeque::new(), first_sent_bytes: 0, free_batches }
     }
 
+    #[cfg(feature = "mpt")]
     pub(super) fn address(&self) -> &PathAddress {
         &self.address
     }

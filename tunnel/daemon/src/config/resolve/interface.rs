@@ -19,6 +19,10 @@ pub(super) fn is_mpt(table: &InterfaceTable, diagnostics: &mut Vec<Diagnostic>) 
         let diagnostic = Diagnostic::new(mode.span(), format!("unknown mode `{}`", mode.get()));
         diagnostics.push(diagnostic.with_help(suggest(mode.get(), &["ropewalk", "mpt"])));
     }
+    if mode.get() == "mpt" && !cfg!(feature = "mpt") {
+        let diagnostic = Diagnostic::new(mode.span(), "this build has no `mpt` mode");
+        diagnostics.push(diagnostic.with_help("cargo build --release --features mpt"));
+    }
     mode.get() == "mpt"
 }
 
