@@ -66,7 +66,7 @@ impl Paths {
 
     fn status(&self, path: u16, connection: &Connection) -> Option<PathStatus> {
         let stats = connection.stats().path;
-        (path == 0).then(|| PathStatus {
+        (path == 0).then_some(PathStatus {
             cwnd: Some(stats.cwnd),
             srtt: Some(Span(stats.rtt.as_nanos() as u64)),
             pacing_rate: None,
