@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         ["links", options @ ..] => tunnel::links::run(options),
         ["field", options @ ..] => tunnel::field::run(options),
         ["kernel", options @ ..] => kernel::run(options),
+        ["stacks", options @ ..] => simulator::stacks::run(options),
         ["resources", options @ ..] => resources::run(options),
         // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),

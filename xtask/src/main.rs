@@ -99,6 +99,7 @@ cargo xtask CHORE
   bench size [--whole FILE] [--record]
                                 bytes of the program and the package `ropewalk-kernel`, next to the whole program (the
                                 released one, or FILE); --record adds them to bench/size.csv
+  bench stacks [--runs N]       packets per CPU second of TCP, QUIC, quinn and noq over the same links, as a ratio to TCP
   bench resources [--json]      the cost of each kind of datagram for the receiving host
 ";
 
@@ -155,6 +156,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
 
 /// Builds the measured programs and starts the benchmarks, which are in `bench/`.
 fn bench(options: &[&str]) -> Result<(), String> {
-    shell::run("cargo build --quiet --locked --release --all-features -p ropewalk -p ropewalk-lab -p ropewalk-bench")?;
+    let programs = match options.first() {
+        Some(&"stacks") => "-p ropewalk-stacks",
+        _ => "--all-features -p ropewalk -p ropewalk-lab",
+    };
+    shell::run(&format!("cargo build --quiet --locked --release {programs} -p ropewalk-bench"))?;
     shell::run(&format!("{} {}", shell::target().join("release/ropewalk-bench").display(), options.join(" ")))
 }

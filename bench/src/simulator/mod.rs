@@ -6,6 +6,7 @@
 
 mod calibration;
 mod history;
+pub(crate) mod stacks;
 mod workloads;
 
 pub(crate) use calibration::calibrate;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    scenario: &'static str,
-    settings: &'static [&'static str],
+    pub(super) scenario: &'static str,
+    pub(super) settings: &'static [&'static str],
     /// Number of flows, if there are many: memory is divided by it.
     pub(super) flows: Option<u32>,
 }
