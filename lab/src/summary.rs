@@ -186,6 +186,12 @@ fn summary(
     let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
         return Ok(datagrams(experiment, flow, flow_results, active));
     };
+    let protocol = if flow.kind.subflows().is_empty() { Protocol::Tcp } else { Protocol::Mptcp };
+    let (name, congestion_control) = (flow.name.clone(), congestion.name.clone());
+    if active == Span::ZERO {
+        // It begins after the end.
+        return Ok(Flow { name, protocol, congestion_control, ..Flow::default() });
+    }
     let never_connected = || Error::failed(format!("flow {} never connected", flow.name));
     let delivered = flow_results.samples.last().ok_or_else(never_connected)?.delivered;
     // A flow of a given size ends when it is complete.
@@ -202,9 +208,9 @@ fn summary(
     let arrived_packets: u64 = series.iter().map(|samples| u64::from(arrived(samples))).sum();
     let has_requests = matches!(application, Application::Requests(_));
     Ok(Flow {
-        name: flow.name.clone(),
-        protocol: if flow.kind.subflows().is_empty() { Protocol::Tcp } else { Protocol::Mptcp },
-        congestion_control: congestion.name.clone(),
+        name,
+        protocol,
+        congestion_control,
         goodput_mbps: Rate::of(delivered, duration).as_mbps(),
         delivered_bytes: delivered,
         throughput_mbps: Rate::of(arrived_packets * u64::from(packet(experiment, flow)), duration).as_mbps(),
@@ -385,6 +391,19 @@ fn digest(flows: &[Flow], paths: &[Path]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flow_that_begins_after_the_end_carries_nothing_and_any_other_has_to_connect() {
+        let text = "name = \"x\"\nduration = \"10s\"\n[[path]]\nname = \"w\"\nrate = \"20mbit\"\n\
+                    [[flow]]\nname = \"a\"\nstart = \"1000s\"\n";
+        let scenario = scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides::default());
+        let experiment = &scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment;
+        let flow = &experiment.flows[0];
+        let record = |start| summary(experiment, flow, start, &FlowResults::default());
+        let late = record(flow.start).expect("it need not connect");
+        assert_eq!((late.name.as_str(), late.delivered_bytes, late.goodput_mbps), ("a", 0, 0.0));
+        assert!(record(Instant::ZERO).is_err());
+    }
 
     #[test]
     fn the_machine_comes_first_and_only_it_has_interrupts() {

@@ -292,7 +292,8 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
     // Links are emulated where there is no netem, and the emulator has RED.
     let is_emulated = !netem && qdisc == Some("red") && !pipe.queue.ecn && !pipe.local;
     let is_unsupported = !is_emulated && qdisc.is_some_and(|qdisc| !capabilities.qdiscs.contains(&qdisc));
-    let unknown = format!("`{}`: this kernel has droptail, {}", qdisc.unwrap_or(""), capabilities.qdiscs.join(", "));
+    let known = [&["droptail"][..], &capabilities.qdiscs].concat().join(", ");
+    let unknown = format!("`{}`: this kernel has {known}", qdisc.unwrap_or(""));
     let cake = qdisc == Some("cake");
     reject_if(
         key,
