@@ -6,8 +6,8 @@ const LOCK: &str = include_str!("../../../Cargo.lock");
 /// What both stacks' hosts have in common.
 const HOST: &str = include_str!("host.rs");
 
-/// The name and the version of the package `name`, with a hash of its place in the lock file, which has the checksum of a release
-/// or the commit of a git repository, and of the code that hosts it, of which `adapter` is the stack's own.
+/// The name and the version of the package `name`, with a hash. The hash is of its place in the lock file, which has the checksum
+/// of a release or the commit of a git repository, and of the code that hosts it: [`HOST`] and `adapter`.
 pub(crate) fn of(name: &str, adapter: &str) -> &'static str {
     let is_package = |block: &&str| block.lines().any(|line| line == format!("name = \"{name}\""));
     let package = LOCK.split("\n\n").find(is_package).unwrap_or_default();
