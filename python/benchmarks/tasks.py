@@ -1,12 +1,12 @@
 """Trains a policy for each task of `ropewalk.learning.TASKS`, and compares it with classical algorithms in new worlds.
 
-    python python/benchmarks/tasks.py train Aurora policies/Aurora.onnx
-    python python/benchmarks/tasks.py train PathScheduling policies/PathScheduling.npz
-    python python/benchmarks/tasks.py table --policies policies
+    python python/benchmarks/tasks.py train Aurora Aurora.onnx
+    python python/benchmarks/tasks.py train PathScheduling PathScheduling.npz
+    python python/benchmarks/tasks.py table --policies .
 
 The trainer is the PPO of python/examples/ppo.py. A path is chosen by the sign of its policy's number. The table prints
 Markdown: for each task medians over worlds that training did not draw. A task without a file in the folder of
-policies has classical algorithms only. Needs `ropewalk[learning]`; training also `jax` and `optax`.
+policies has classical algorithms only; without `--policies` the table is that of the policies in the tree. Needs `ropewalk[learning]`; training also `jax` and `optax`.
 """
 
 from __future__ import annotations
@@ -174,12 +174,14 @@ def main() -> None:
     training = verbs.add_parser("train")
     training.add_argument("task", choices=list(SCALES))
     training.add_argument("path", help="the file to write")
-    training.add_argument("--steps", type=int, default=300_000)
+    training.add_argument("--steps", type=int, default=3_000_000)
     training.add_argument("--environments", type=int, default=64)
     training.add_argument("--seed", type=int, default=1)
     table = verbs.add_parser("table")
     table.add_argument("--worlds", type=int, default=30)
-    table.add_argument("--policies", type=Path, default=Path("policies"), help="the folder of trained policies")
+    table.add_argument(
+        "--policies", type=Path, default=Path(__file__).parent / "policies", help="the folder of trained policies"
+    )
     arguments = parser.parse_args()
     if arguments.verb == "train":
         train(arguments.task, arguments.path, arguments.steps, arguments.environments, arguments.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 np = pytest.importorskip("numpy")
 gymnasium = pytest.importorskip("gymnasium")
 
-from ropewalk import Scenario  # noqa: E402
+from ropewalk import Policy, Scenario  # noqa: E402
 from ropewalk.learning import TASKS  # noqa: E402
 
 
@@ -50,3 +51,34 @@ def test_orcas_worlds_are_those_of_its_authors() -> None:
         assert 2 <= delay / 1e6 <= 200
         assert 4 <= packets <= 64_000
         assert loss == 0
+
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", ["Aurora", "Orca"])
+def test_the_trained_policy_of_a_task_has_more_reward_than_cubic(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    tasks: Any = __import__("tasks")
+    env = gymnasium.make(f"Ropewalk/{name}-v0", disable_env_checker=True)
+    policy = Policy(BENCHMARKS / f"policies/{name}.onnx")
+    rewards = []
+    for seed in range(tasks.FIRST_SEED, tasks.FIRST_SEED + 5):
+        policy.reset()
+        trained = tasks.play(env, policy.act, seed)["rewards"].mean()
+        rewards.append((trained, env.unwrapped.baseline("cubic", seed=seed).rewards.mean()))
+    trained, cubic = np.median(rewards, axis=0)
+    assert trained > cubic
+
+
+def test_the_trained_scheduler_chooses_by_what_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    tasks: Any = __import__("tasks")
+    choose = tasks.scheduler(BENCHMARKS / "policies/PathScheduling.npz")
+    env = gymnasium.make("Ropewalk/PathScheduling-v0", disable_env_checker=True)
+    observation, _ = env.reset(seed=tasks.FIRST_SEED)
+    choices = set()
+    for _ in range(200):
+        choices.add(choose(observation))
+        observation, *_ = env.step(choose(observation))
+    assert choices == {0, 1}
