@@ -6,7 +6,8 @@
 
 The trainer is the PPO of python/examples/ppo.py. A path is chosen by the sign of its policy's number. The table prints
 Markdown: for each task medians over worlds that training did not draw. A task without a file in the folder of
-policies has classical algorithms only; without `--policies` the table is that of the policies in the tree. Needs `ropewalk[learning]`; training also `jax` and `optax`.
+policies has classical algorithms only; without `--policies` the policies are those in the tree.
+Needs `ropewalk[learning]`; training also `jax` and `optax`.
 """
 
 from __future__ import annotations
