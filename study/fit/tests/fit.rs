@@ -96,3 +96,28 @@ fn advice_depends_on_the_links_and_not_on_the_threads() {
     assert!((12.0..18.0).contains(&first.goodput_mbps.median), "{first:?}");
     assert!(one.left_out.is_empty() && one.is_decided, "{one:?}");
 }
+
+/// The default over the links and each mode, by what the goal is about; the relay has no answers to requests.
+#[test]
+fn each_goal_is_measured_in_each_mode_or_says_what_it_leaves_out() {
+    let paths = ["lte".to_owned(), "dsl".to_owned()];
+    let links = [links(
+        "name = \"two\"\n[[path]]\nname = \"lte\"\nrate = \"12mbit\"\ndelay = \"20ms\"\n\
+         [[path]]\nname = \"dsl\"\nrate = \"6mbit\"\ndelay = \"8ms\"\n",
+    )];
+    let of_tunnel = |relay| Candidate::of_tunnel(Some("bbr"), Some("minrtt"), relay);
+    let single = Candidate { mode: Mode::Single("lte".to_owned()), scheduler: None, ..Candidate::default_of_linux() };
+    let candidates = [Candidate::default_of_linux(), single, of_tunnel(false), of_tunnel(true)];
+    for goal in [Goal::Throughput, Goal::Calls, Goal::Web, Goal::Fair] {
+        for default in [Candidate::default_of_linux(), of_tunnel(true)] {
+            let options = AdviseOptions { goal, default, threads: 2, error: ModelError::default() };
+            let advice = advise(&links, &paths, &candidates, &options, &mut |_| true).expect("the runs succeed");
+            let relays = usize::from(goal != Goal::Web);
+            assert_eq!((advice.ranked.len(), advice.left_out.len()), (3 + relays, 1 - relays), "{advice:?}");
+            for of in &advice.ranked {
+                assert!(of.goodput_mbps.median > 0.0, "{goal:?}: {of:?}");
+                assert!((of.response_ms.median > 0.0) == (goal == Goal::Web), "{goal:?}: {of:?}");
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The contest of all candidates: rounds of which each leaves fewer, so that the last ones meet all fits.
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Mode};
 use super::choice::{Advice, Goal, NEAR, is_decided, needs, rank, transposed_shares};
 use super::outcome::{Outcome, outcomes};
 use crate::{Error, Links, ModelError};
@@ -40,7 +40,13 @@ pub fn advise(
     options: &AdviseOptions,
     is_within: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Advice, Error> {
-    let (mut alive, mut left_out) = (candidates.to_vec(), Vec::new());
+    let can_run = |candidate: &Candidate| options.goal != Goal::Web || candidate.mode != Mode::Relay;
+    let mut alive: Vec<Candidate> = candidates.iter().filter(|candidate| can_run(candidate)).cloned().collect();
+    let mut left_out = Vec::new();
+    if alive.len() < candidates.len() {
+        let count = candidates.len() - alive.len();
+        left_out.push(format!("{count} candidates: the simulator's relay carries no requests and answers"));
+    }
     for (round, (share, keep)) in ROUNDS.into_iter().enumerate() {
         let links = &ensemble[round % ensemble.len().max(1)..][..1];
         let (tried, results) = try_all(links, paths, &alive, options, SHORT, &[1], &mut || is_within(share))?;
@@ -52,7 +58,7 @@ pub fn advise(
         alive = done.into_iter().take(keep).collect();
     }
     let default = &options.default;
-    if candidates.contains(default) && !alive.contains(default) {
+    if can_run(default) && candidates.contains(default) && !alive.contains(default) {
         alive.push(default.clone());
     }
     let (fits, results) = last_round(ensemble, paths, &alive, options, is_within)?;
