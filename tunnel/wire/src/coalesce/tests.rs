@@ -137,6 +137,19 @@ fn a_device_without_offload_gets_packets() {
     assert_eq!(coalescer.coalesce::<Vec<u8>>(&[]), 0);
 }
 
+/// A packet without what coalescing may change: the identification of one that is never fragmented (RFC 6864), and with it the
+/// header's checksum if that is correct.
+fn without_identification(mut packet: Vec<u8>) -> Vec<u8> {
+    if packet[0] >> 4 == 4 && packet[6] & 0x40 != 0 {
+        let is_correct = Sum::of(&packet[..20]).checksum() == 0;
+        put_word(&mut packet, 4, 0);
+        if is_correct {
+            put_word(&mut packet, 10, 0);
+        }
+    }
+    packet
+}
+
 proptest! {
     #[test]
     fn coalesced_packets_are_segmented_into_the_same(samples in proptest::collection::vec(any_sample(), 1..4),
@@ -155,6 +168,8 @@ proptest! {
                 segmented.extend(all_segments(Segmenter::new(offload, packet).unwrap()));
             }
         }
+        let [segmented, packets] =
+            [segmented, packets].map(|all| all.into_iter().map(without_identification).collect::<Vec<_>>());
         prop_assert_eq!(segmented, packets);
     }
 }
