@@ -1,7 +1,7 @@
 //! A network in virtual time: packets cross paths of the pipes of `link`, and endpoints at the ends of the paths send and
 //! receive them. The same calls with the same seeds give the same run.
 //!
-//! An [`Endpoint`] is a machine without input or output of its own: it says when its timer is due, and gets packets and
+//! An [`Endpoint`] is a machine without input or output: it says when its timer is due, and gets packets and
 //! expired timers together with an [`Outbox`]. [`Hosts`] runs several of them:
 //!
 //! ```

@@ -49,7 +49,7 @@ impl<C> Packet<C> {
         Self { content, flow, connection, path: 0, hop: 0, direction }
     }
 
-    /// The flow number by which queue disciplines classify: each connection is a flow of its own. (Multiples of an odd
+    /// The flow number by which queue disciplines classify: each connection is a separate flow. (Multiples of an odd
     /// number do not repeat within 16 bits.)
     #[inline]
     #[must_use]

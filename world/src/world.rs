@@ -215,7 +215,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         self.topology.hop(path, direction, hop)
     }
 
-    /// Gives a copy, whose original leaves the pipe next, a slot of its own.
+    /// Gives a copy, whose original leaves the pipe next, a new slot.
     #[cold]
     fn separate_copy(&mut self, descriptor: &mut PacketDescriptor) {
         let mut packet = self.slab.get(descriptor.slot()).clone();

@@ -118,7 +118,7 @@ fn two_hosts_with_one_key_are_told_at_the_server_with_the_key() {
     let key = status(&internet, SERVER).peers[0].public_key.clone().unwrap();
     let text = format!("two hosts use the key {key} (client1)");
     let is_told = || {
-        // Each of them wants a session of its own.
+        // Each of them wants a session for itself.
         [CLIENT, OFFICE].iter().for_each(|host| _ = internet.pings(*host, WEB_ADDRESS));
         internet.events(SERVER).iter().any(|event| event.message.starts_with(&text))
             && internet.ropewalk(SERVER, "show rw0").contains(&text)

@@ -1,8 +1,8 @@
-//! noq-proto, n0's fork of quinn with multipath QUIC: what its host has of its own.
+//! noq-proto, n0's fork of quinn with multipath QUIC: what differs from quinn's host.
 //!
 //! Its BBR3 draws from a seed that is private: no two runs of it are the same.
 
-#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks with types of their own")]
+#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks whose types differ")]
 #[path = "host.rs"]
 mod host;
 

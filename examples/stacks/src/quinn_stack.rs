@@ -1,6 +1,6 @@
-//! quinn-proto: what its host has of its own.
+//! quinn-proto: what differs from noq's host.
 
-#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks with types of their own")]
+#[expect(clippy::duplicate_mod, reason = "the same calls of two stacks whose types differ")]
 #[path = "host.rs"]
 mod host;
 
