@@ -220,7 +220,9 @@ fn call(session: &Session, plan: &Plan, planned: &PlannedStage) -> Result<(Echoe
         let flow = session.flow(source, planned.direction, &planned.congestion, plan.bounds());
         is_done.store(true, Ordering::Relaxed);
         let echoed = echo.join().unwrap_or_else(|_| Err(Error("the datagrams broke off".to_owned())));
-        Ok((echoed?, flow?))
+        // A flow that is refused ends the datagrams before the first: its reason is the one to tell.
+        let flow = flow?;
+        Ok((echoed?, flow))
     })
 }
 
