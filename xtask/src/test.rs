@@ -36,6 +36,9 @@ struct Part {
     programs: &'static [&'static str],
 }
 
+/// The most failed tests that are run again.
+const MOST_AGAIN: usize = 3;
+
 /// A program belongs to the first part that matches.
 const PARTS: [Part; 6] = [
     Part { name: "Debian with systemd", waits: true, programs: &["ropewalk::boot"] },
@@ -69,7 +72,12 @@ fn quick_of(packages: impl FnOnce() -> Result<(), String>, build_line: &str) -> 
     timing.part("packages", packages)?;
     let binaries = timing.part("build", || binaries::build(build_line))?;
     let result = conclude(&mut timing, |timing, variables, total| {
-        timing.part("tests", || run_all(quick::selected(&binaries), &quick::variables(variables), total))
+        let variables = quick::variables(variables);
+        timing.part("tests", || {
+            run_all(quick::selected(&binaries), &variables, total);
+            run_again(&binaries, &variables, total);
+        });
+        total.result()
     });
     shell::print("The rest (lints, documentation, Python, lab, kernels, artefacts): cargo xtask test --full\n")?;
     result
@@ -104,8 +112,10 @@ pub(crate) fn full() -> Result<(), String> {
         for lane in lanes {
             timing.add(lane.timing);
             total.merge(lane.total);
-            results.push(lane.result);
+            results.extend(lane.results);
         }
+        timing.part("failed tests again", || run_again(binaries, variables, total));
+        results.push(total.result());
         results.into_iter().collect()
     })
 }
@@ -127,25 +137,24 @@ pub(crate) fn python() -> Result<(), String> {
 struct Lane {
     timing: Timing,
     total: TestTotals,
-    result: Result<(), String>,
+    /// Of the parts that are no test programs of cargo's.
+    results: Vec<Result<(), String>>,
 }
 
 impl Lane {
     fn run(waits: bool, binaries: &[Binary], variables: &[(&str, &Path)]) -> Self {
         let (mut timing, mut total) = (Timing::start(), TestTotals::default());
-        let parts = PARTS.iter().rev().filter(|part| part.waits == waits);
-        let mut results: Vec<_> = parts
-            .map(|part| {
-                let of_part = binaries.iter().filter(|binary| part_of(&binary.name) == part.name);
-                let with_options = of_part.map(|binary| (binary, options_of(&binary.name)));
-                timing.part(part.name, || run_all(with_options, variables, &mut total))
-            })
-            .collect();
+        for part in PARTS.iter().rev().filter(|part| part.waits == waits) {
+            let of_part = binaries.iter().filter(|binary| part_of(&binary.name) == part.name);
+            let with_options = of_part.map(|binary| (binary, options_of(&binary.name)));
+            timing.part(part.name, || run_all(with_options, variables, &mut total));
+        }
+        let mut results = Vec::new();
         if !waits {
             results.push(timing.part("Python", || python_tests(variables, &mut total)));
             results.push(timing.part("site", || site_tests(&mut total)));
         }
-        Self { timing, total, result: results.into_iter().collect() }
+        Self { timing, total, results }
     }
 }
 
@@ -163,9 +172,25 @@ fn run_all<'b, 'f>(
     binaries: impl Iterator<Item = (&'b Binary, &'f [&'f str])>,
     variables: &[(&str, &Path)],
     total: &mut TestTotals,
-) -> Result<(), String> {
-    let results: Vec<_> = binaries.map(|(binary, filters)| binary.run(filters, variables, total)).collect();
-    results.into_iter().collect()
+) {
+    binaries.for_each(|(binary, filters)| binary.run(filters, variables, total));
+}
+
+/// Runs each failed test once more, alone. One that passes then depends on its neighbours or on the machine: the summary
+/// names it, and it is a fault of the test to be mended. More than [`MOST_AGAIN`] are no chance.
+fn run_again(binaries: &[Binary], variables: &[(&str, &Path)], total: &mut TestTotals) {
+    let find = |name: &String| binaries.iter().find_map(|binary| Some((binary, binary.test_of(name)?.to_owned())));
+    let found: Vec<_> = total.failed.iter().filter_map(|name| Some((name.clone(), find(name)?))).collect();
+    if found.len() > MOST_AGAIN {
+        return;
+    }
+    for (name, (binary, test)) in found {
+        total.failed.retain(|failed| *failed != name);
+        binary.run(&[&test, "--exact"], variables, total);
+        if !total.failed.contains(&name) {
+            total.unsteady.push(name);
+        }
+    }
 }
 
 fn doc_tests(total: &mut TestTotals) -> Result<(), String> {

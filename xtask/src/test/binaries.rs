@@ -43,23 +43,24 @@ impl Binary {
         Some(Self { name, program: message["executable"].as_str()?.into(), folder })
     }
 
-    /// Runs the tests whose names contain one of `filters`, or all without filters.
-    ///
-    /// # Errors
-    /// A test that fails, or a program that ends without a result.
-    pub(super) fn run(
-        &self,
-        filters: &[&str],
-        variables: &[(&str, &Path)],
-        total: &mut TestTotals,
-    ) -> Result<(), String> {
+    /// Runs the tests whose names contain one of `filters`, or all without filters. A test that fails, and a program that
+    /// ends without a result, are in `total`.
+    pub(super) fn run(&self, filters: &[&str], variables: &[(&str, &Path)], total: &mut TestTotals) {
         let mut command = Command::new(&self.program);
         command.args(filters).args(["-Z", "unstable-options", "--report-time"]).current_dir(&self.folder);
         command.env(UNSTABLE, "1").env("CARGO_MANIFEST_DIR", &self.folder).envs(variables.iter().copied());
+        let prior = total.failed.len();
         total.begin_binary(self.name.clone());
         let result = shell::watch(&self.name, &self.name, &mut command, |line| total.add(line));
         total.end_binary();
-        result
+        if total.failed.len() == prior {
+            total.failed.extend(result.err().map(|error| format!("{}: {error}", self.name)));
+        }
+    }
+
+    /// The test of this program that has a name of [`TestTotals`].
+    pub(super) fn test_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        name.strip_prefix(&self.name)?.strip_prefix("::")
     }
 }
 
@@ -90,6 +91,10 @@ mod tests {
         assert_eq!(name(message(id, "test", true)).as_deref(), Some("ropewalk-sim::suite"));
         assert_eq!(name(message("path+file:///a/xtask#0.1.0", "bin", true)).as_deref(), Some("xtask"));
         assert_eq!(name(message(id, "lib", false)), None, "a library");
-        assert_eq!(Binary::of(&message(id, "test", true)).unwrap().folder, Path::new("/a/sim"));
+        let binary = Binary::of(&message(id, "test", true)).unwrap();
+        assert_eq!(binary.folder, Path::new("/a/sim"));
+        assert_eq!(binary.test_of("ropewalk-sim::suite::goals::one"), Some("goals::one"));
+        assert_eq!(binary.test_of("ropewalk-sim::suite: ended without a result"), None);
+        assert_eq!(binary.test_of("ropewalk-sim::suites::one"), None);
     }
 }

@@ -12,6 +12,8 @@ const SLOWEST: usize = 20;
 pub(super) struct TestTotals {
     pub(super) passed: u64,
     pub(super) failed: Vec<String>,
+    /// Tests that failed next to others and passed alone.
+    pub(super) unsteady: Vec<String>,
     /// The reason, by the name of the test.
     pub(super) skipped: BTreeMap<String, String>,
     /// Wall seconds of each test that reports them, and its name.
@@ -76,9 +78,10 @@ impl TestTotals {
 
     /// Adds the results of another thread.
     pub(super) fn merge(&mut self, other: Self) {
-        let Self { passed, failed, skipped, times, binary } = other;
+        let Self { passed, failed, unsteady, skipped, times, binary } = other;
         self.passed += passed;
         self.failed.extend(failed);
+        self.unsteady.extend(unsteady);
         self.skipped.extend(skipped);
         self.times.extend(times);
         debug_assert_eq!(binary, None, "it has ended");
@@ -123,11 +126,18 @@ impl TestTotals {
         format!("\n  the slowest tests, wall time\n{}", lines.collect::<String>())
     }
 
-    /// The skipped and the failed tests, and last the numbers.
+    /// An error if a test has failed.
+    pub(super) fn result(&self) -> Result<(), String> {
+        if self.failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", self.failed.join(", "))) }
+    }
+
+    /// The skipped, the unsteady and the failed tests, and last the numbers.
     pub(super) fn summary(&self) -> String {
         let skipped = self.skipped.iter().map(|(test, reason)| format!("skipped: {test}: {reason}\n"));
+        let unsteady =
+            self.unsteady.iter().map(|test| format!("UNSTEADY, failed next to others, passed alone: {test}\n"));
         let failed = self.failed.iter().map(|test| format!("FAILED: {test}\n"));
-        let lines: String = skipped.chain(failed).collect();
+        let lines: String = skipped.chain(unsteady).chain(failed).collect();
         let (failed, skipped) = (self.failed.len(), self.skipped.len());
         format!("\n{lines}\n{} passed, {failed} failed, {skipped} skipped\n", self.passed)
     }
@@ -174,6 +184,15 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
             FAILED: crash: ended without a result\n\n\
             8 passed, 2 failed, 2 skipped\n";
         assert_eq!(total.summary(), expected);
+    }
+
+    #[test]
+    fn an_unsteady_test_is_named_and_no_error() {
+        let mut total = TestTotals { passed: 9, unsteady: vec!["lab::one".to_owned()], ..TestTotals::default() };
+        let expected = "\nUNSTEADY, failed next to others, passed alone: lab::one\n\n9 passed, 0 failed, 0 skipped\n";
+        assert_eq!((total.summary().as_str(), total.result()), (expected, Ok(())));
+        total.failed.push("lab::two".to_owned());
+        assert_eq!(total.result(), Err("failed: lab::two".to_owned()));
     }
 
     #[test]
