@@ -77,7 +77,7 @@ class Fit:
 
 def fit(
     *,
-    to: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    to: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
     scenario: str | os.PathLike[str] | None = None,
     free: Mapping[str, str] | None = None,
     hold: Iterable[str] = ("call",),
@@ -89,10 +89,15 @@ def fit(
 ) -> Fit:
     """Fit links to the measurements in the files `to`, as `ropewalk fit [SCENARIO] --to ...`.
 
+    A file is a document of `ropewalk probe`, a capture, or of iperf3, ping, irtt, flent, `ss` or a tunnel. A mapping gives names
+    to paths: `{"lte": "iperf3.json"}`; several files of one path are a list of `NAME=FILE`.
+
     `evaluations` of each search give the same fit everywhere; without them the search takes `seconds`.
 
     Raises `ValueError` for a measurement or a range that does not do, and `ScenarioError` for a scenario.
     """
+    if isinstance(to, Mapping):
+        to = [f"{name}={os.fspath(file)}" for name, file in to.items()]
     files = [to] if isinstance(to, (str, os.PathLike)) else list(to)
     choices = {
         "scenario": None if scenario is None else Path(scenario),

@@ -30,13 +30,10 @@ struct Choices {
     jobs: Option<usize>,
 }
 
-/// Fits links to the measurements in files, and returns the document of the fit as JSON.
+/// Fits links to the measurements in files (`FILE` or `NAME=FILE`), and returns the document of the fit as JSON.
 #[pyfunction(name = "fit")]
 fn fit_links(py: Python<'_>, to: Vec<PathBuf>, choices: Choices) -> PyResult<String> {
-    let mut measured = Measured::default();
-    for file in to {
-        measured.merge(measured::read(&file).map_err(|error| PyValueError::new_err(error.to_string()))?);
-    }
+    let measured = trace::measurements(&to).map_err(PyValueError::new_err)?;
     let free = choices.free.iter().map(|(key, range)| Free::new(key, range)).collect::<Result<Vec<_>, _>>();
     let free = free.map_err(PyValueError::new_err)?;
     let fit = py.detach(|| run(&measured, &free, choices));

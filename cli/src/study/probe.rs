@@ -96,43 +96,9 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
     show(arguments.json.as_deref(), &read_all(&arguments.import)?)
 }
 
-/// Reads measurements for every command that takes them: `FILE`, or `NAME=FILE` of one path, which then has that name. The file is a document, a capture, or of
-/// another program.
-fn read(argument: &Path) -> Result<Measured, Failure> {
-    let text = argument.to_string_lossy();
-    let (name, file) = match text.split_once('=') {
-        Some((name, file)) if !argument.exists() => (Some(name), Path::new(file)),
-        _ => (None, argument),
-    };
-    let measured = if ::trace::is_capture(file) {
-        ::trace::measure_capture(file)
-    } else {
-        measured::read(file).map_err(|error| error.to_string())
-    };
-    let mut measured = measured.map_err(Failure::Script)?;
-    match (name, &mut measured.paths[..]) {
-        (None, _) => {}
-        (Some(name), [path]) => {
-            let before = format!("{}: ", std::mem::replace(&mut path.name, name.to_owned()));
-            for line in &mut measured.not_measured {
-                *line = line.strip_prefix(&before).map_or_else(|| line.clone(), |rest| format!("{name}: {rest}"));
-            }
-        }
-        (Some(_), paths) => {
-            let message = format!("{} has {} paths, and names them itself", file.display(), paths.len());
-            return Err(Failure::Usage(message));
-        }
-    }
-    Ok(measured)
-}
-
-/// The measurements of all files together.
+/// The measurements of all files together, for every command that takes them.
 pub(super) fn read_all(files: &[PathBuf]) -> Result<Measured, Failure> {
-    let mut all = Measured::default();
-    for file in files {
-        all.merge(read(file)?);
-    }
-    Ok(all)
+    ::trace::measurements(files).map_err(Failure::Script)
 }
 
 /// Writes the document, and prints the table.

@@ -11,6 +11,7 @@ mod compare;
 mod crossings;
 mod events;
 mod headers;
+mod measurements;
 mod options;
 mod output;
 mod page;
@@ -23,6 +24,7 @@ pub use captured::{
 };
 pub use cell::find_cell;
 pub use compare::compare;
+pub use measurements::measurements;
 pub use page::Heading;
 pub use place::{LinkEnd, Place};
 pub use qlog::QlogVersion;
