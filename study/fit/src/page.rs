@@ -57,13 +57,12 @@ fn section(heading: &str, content: &str) -> String {
 }
 
 fn table(caption: &str, heads: &[&str], rows: &str) -> String {
-    let heads: String = heads
-        .iter()
-        .enumerate()
-        .map(|(column, head)| {
-            format!("<th scope=\"col\"{}>{head}</th>", if column == 0 { " class=\"corner\"" } else { "" })
-        })
-        .collect();
+    let class = |head: &&str| match *head {
+        "unknown" | "observable" => " class=\"corner\"",
+        "in its range" | "verdict" | "ratio" => " class=\"name\"",
+        _ => "",
+    };
+    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\"{}>{head}</th>", class(head))).collect();
     format!(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"plain\"><caption>{caption}</caption><thead><tr>{heads}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div>\n"

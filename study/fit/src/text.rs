@@ -54,6 +54,7 @@ impl Fit {
     pub fn search_line(&self) -> String {
         let left_out = match self.left_out {
             0 => String::new(),
+            1 => ", 1 more left out because it is much farther off".to_owned(),
             count => format!(", {count} more left out because they are much farther off"),
         };
         format!(
