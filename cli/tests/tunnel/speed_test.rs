@@ -51,6 +51,35 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
 }
 
 #[test]
+fn a_tunnel_is_advised_on_by_what_its_test_measured() {
+    let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
+    let place = pair.file(LEFT).with_extension("measured.json");
+    let advise = || {
+        let output = pair.command(LEFT).arg("advise").arg(pair.file(LEFT)).args(["--budget", "6s"]).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned())
+    };
+    let [_, error] = advise();
+    let command = format!("`ropewalk test {DEVICE} --measurements {}`", place.display());
+    assert!(error.contains(&format!("nothing was measured of {DEVICE} yet")) && error.contains(&command), "{error}");
+
+    let text = test(&pair, &["--seconds", "2", "--measurements", place.to_str().unwrap()]).unwrap();
+    assert!(text.contains(&format!("ropewalk advise {}", place.display())), "{text}");
+    let measured = measured::read(&place).unwrap();
+    for (link, limit) in RATES.iter().enumerate() {
+        let name = pair.testbed.device(link);
+        let path = measured.paths.iter().find(|path| path.name == name).unwrap_or_else(|| panic!("no path {name}"));
+        for direction in measured::Direction::ALL {
+            let mut flows = path.tcp.iter().filter(|flow| flow.direction == direction);
+            let goodput = flows.next().and_then(|flow| flow.goodput_mbps);
+            assert!(goodput.is_some_and(|mbps| mbps > 0.0 && mbps * 1e6 <= *limit), "{name}: {goodput:?}");
+        }
+    }
+
+    let [advice, error] = advise();
+    assert!(advice.contains("For throughput: ") && advice.contains("[tunnel]"), "{advice}{error}");
+}
+
+#[test]
 fn an_end_that_answers_no_tests_is_named_with_what_would_help() {
     let Some(mut pair) = TunnelPair::configured(IPV4, &LINKS) else { return };
     let other = 1 - LEFT;

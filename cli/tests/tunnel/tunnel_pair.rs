@@ -130,7 +130,8 @@ impl TunnelPair {
         self.folder.join(host.to_string())
     }
 
-    fn file(&self, host: usize) -> PathBuf {
+    /// The configuration file of a host.
+    pub(crate) fn file(&self, host: usize) -> PathBuf {
         self.folder(host).join(format!("{DEVICE}.toml"))
     }
 
