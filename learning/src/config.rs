@@ -300,7 +300,7 @@ impl Config {
     #[must_use]
     pub fn observation_len(&self) -> usize {
         if self.kind == Kind::Packet {
-            packets::observation_len(self.settings.paths)
+            policy::packet_observation_len(self.settings.paths)
         } else {
             self.settings.observation_len()
         }
@@ -310,6 +310,18 @@ impl Config {
     #[must_use]
     pub fn action_len(&self) -> usize {
         if self.kind.chooses_path() { 1 } else { self.settings.action_len() }
+    }
+
+    /// Observation, history, action, interval and paths, as the metadata of a policy's file has them.
+    #[must_use]
+    pub fn meaning(&self) -> (String, usize, String, String, usize) {
+        let Settings { observation, action, interval, paths } = &self.settings;
+        let action = match self.kind {
+            Kind::Packet => return ("packet".to_owned(), 1, "path".to_owned(), "packet".to_owned(), *paths),
+            Kind::Path | Kind::Weights => self.kind.name().to_owned(),
+            Kind::Single | Kind::Subflows => action.to_string(),
+        };
+        (observation.to_string(), observation.history(), action, interval.to_string(), *paths)
     }
 
     /// The largest absolute value of an action.

@@ -2,15 +2,15 @@
 
 use crate::config::{Config, ConfigError, Kind};
 use crate::packets::PacketRun;
-use crate::world::{MEAN_WEIGHT, World, draw, draw_baseline};
+use crate::world::{World, draw, draw_baseline};
 use control::{Context, Controller};
-use policy::{PolicyController, Share, Summary};
+use policy::{PolicyController, Share, Summary, weights_of};
 use record::Run;
 use schedule::{Fixed, Scheduler, Weighted};
 use sim::Simulation;
 use std::any::Any;
 use std::sync::Arc;
-use units::{Instant, PathId, Rate, RngStream};
+use units::{Instant, PathId, RngStream};
 
 /// The measures reported for each learner in addition to observation and reward. They are the time of the decision,
 /// payload rates, mean RTT, minimum RTT (both NaN before the first sample), the fraction of packets lost in the interval,
@@ -326,9 +326,7 @@ impl Environment {
                 self.rng = rng;
             }
             Kind::Weights => {
-                let weight = |a: &f32| f64::from(MEAN_WEIGHT) * libm::exp2(3.0 * f64::from(a.clamp(-1.0, 1.0)));
-                let weights = action.iter().map(|a| Rate::from_bits((weight(a) * 1e6) as u64)).collect();
-                self.scheduler::<Weighted>(learner).set_weights(weights);
+                self.scheduler::<Weighted>(learner).set_weights(weights_of(action));
             }
             Kind::Path => {
                 let path = action[0].round().clamp(0.0, self.config.action_limit());

@@ -21,6 +21,5 @@ mod world;
 pub use batch::{ActionError, Batch, Outputs, Saved};
 pub use config::{Config, ConfigError, Kind, PathRanges, Range, Ranges, Rivals, Worlds};
 pub use environment::{Environment, Episode, MEASURES, episode_seed};
-pub use packets::{CONNECTION_FEATURES, PATH_FEATURES, PacketFeature};
 pub use scenario_worlds::ScenarioWorlds;
 pub use world::{World, draw, draw_unprepared};

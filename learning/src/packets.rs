@@ -1,57 +1,15 @@
-//! A scheduler's decisions packet by packet: what is observed of the paths, and the run that asks for each choice.
+//! A scheduler's decisions packet by packet: the run that asks for each choice.
 //!
 //! A simulator calls its scheduler in the middle of an event. So the run has a thread, which waits there for the answer:
 //! at any time either the run or its caller proceeds, and the order of events does not depend on threads.
 
 use crate::environment::{Environment, MEASURES};
-use policy::Summary;
-use schedule::{MinRtt, PathView, Pick, Scheduler, SchedulerView};
+use policy::{CONNECTION_FEATURES, PATH_FEATURES, PacketRule, Summary, observe_packet};
+use schedule::{Pick, Scheduler, SchedulerView};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use units::{Instant, PathId};
-
-/// A number that is observed at each choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketFeature {
-    /// Its name.
-    pub name: &'static str,
-    /// Its unit; empty for a state.
-    pub unit: &'static str,
-    /// What it is.
-    pub description: &'static str,
-}
-
-const fn feature(name: &'static str, unit: &'static str, description: &'static str) -> PacketFeature {
-    PacketFeature { name, unit, description }
-}
-
-/// What is observed of each path.
-pub const PATH_FEATURES: [PacketFeature; 8] = [
-    feature("usable", "", "1 if packets may wait for the path: it is up, and no backup next to a regular path"),
-    feature("has_room", "", "1 if its congestion window has room for a packet"),
-    feature("srtt_ms", "ms", "smoothed RTT; 0 before the first sample"),
-    feature("rttvar_ms", "ms", "variation of the RTT (RFC 6298)"),
-    feature("cwnd_packets", "packets", "congestion window"),
-    feature("in_flight_packets", "packets", "packets in flight"),
-    feature("queued_packets", "packets", "packets that the path has and has not sent yet"),
-    feature("delivery_rate_mbps", "Mbit/s", "maximum delivery rate of the last ten RTTs; 0 before the first sample"),
-];
-
-/// What is observed of the connection, after all paths.
-pub const CONNECTION_FEATURES: [PacketFeature; 3] = [
-    feature("unsent_packets", "packets", "packets without a path yet, this one included; at most 1,000,000"),
-    feature("rwnd_left_packets", "packets", "new packets that the receive window allows; at most 1,000,000"),
-    feature("unacked_packets", "packets", "packets with a path that the receiver has not acknowledged"),
-];
-
-/// The largest number of packets in an observation.
-const MANY: u64 = 1_000_000;
-
-/// Number of values of an observation.
-pub(crate) fn observation_len(paths: usize) -> usize {
-    paths * PATH_FEATURES.len() + CONNECTION_FEATURES.len()
-}
 
 /// The smallest and the largest possible value of each number of an observation.
 pub(crate) fn observation_range(paths: usize) -> Vec<[f32; 2]> {
@@ -59,32 +17,6 @@ pub(crate) fn observation_range(paths: usize) -> Vec<[f32; 2]> {
     let mut ranges = of_path.repeat(paths);
     ranges.extend(CONNECTION_FEATURES.map(|_| [0.0, f32::INFINITY]));
     ranges
-}
-
-fn observe(view: &SchedulerView<'_>) -> Vec<f32> {
-    let usable: Vec<PathId> = view.usable_paths().map(|(id, _)| id).collect();
-    let mut values = Vec::with_capacity(observation_len(view.paths.len()));
-    for (id, path) in (0..).map(PathId).zip(view.paths) {
-        values.extend(of_path(path, usable.contains(&id)));
-    }
-    let counts = [view.unsent_packets, view.rwnd_left_packets, view.snd_nxt.saturating_sub(view.snd_una)];
-    values.extend(counts.map(|count| count.min(MANY) as f32));
-    values
-}
-
-/// In the order of [`PATH_FEATURES`].
-fn of_path(path: &PathView, is_usable: bool) -> [f32; 8] {
-    let state = |is: bool| if is { 1.0 } else { 0.0 };
-    [
-        state(is_usable),
-        state(path.has_room),
-        (path.srtt.as_secs_f64() * 1e3) as f32,
-        (path.rttvar.as_secs_f64() * 1e3) as f32,
-        path.cwnd as f32,
-        path.in_flight as f32,
-        path.queued as f32,
-        path.delivery_rate.as_mbps() as f32,
-    ]
 }
 
 /// What the run tells its caller.
@@ -98,43 +30,23 @@ enum Message {
     Ended,
 }
 
-/// A scheduler that asks for the path of each packet. The packet waits for the chosen path while its window is full. It
-/// does not ask while only one path can be used or none has room. If the chosen path cannot be used, or nobody answers any more, it does as
-/// `minrtt`.
+/// A scheduler that asks for the path of each packet. If nobody answers any more, it does as `minrtt`.
 #[derive(Debug)]
 struct Asking {
     learner: usize,
     questions: Sender<Message>,
     answers: Mutex<Receiver<PathId>>, // a scheduler is Sync; nothing ever waits for the lock
-    /// The path of the next packet, once it is chosen.
-    chosen: Option<PathId>,
-}
-
-impl Asking {
-    fn ask(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
-        let question = Message::Asked { learner: self.learner, now: view.now, observation: observe(view) };
-        self.questions.send(question).ok()?;
-        self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).recv().ok()
-    }
+    rule: PacketRule,
 }
 
 impl Scheduler for Asking {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let has_room = view.paths_with_room().next().is_some();
-        if view.sendable_packets() == 0 || !has_room {
-            return None;
-        }
-        let is_choice = view.usable_paths().nth(1).is_some();
-        let chosen = self.chosen.take().or_else(|| if is_choice { self.ask(view) } else { None });
-        let path = chosen.and_then(|chosen| view.usable_paths().find(|(id, _)| *id == chosen));
-        match path {
-            Some((id, path)) if path.has_room => Some(Pick::next(id)),
-            Some((id, _)) => {
-                self.chosen = Some(id);
-                None
-            }
-            None => MinRtt.pick(view),
-        }
+        let Self { learner, questions, answers, rule } = self;
+        rule.pick(view, |view| {
+            let observation = observe_packet(view, view.paths.len());
+            questions.send(Message::Asked { learner: *learner, now: view.now, observation }).ok()?;
+            answers.get_mut().unwrap_or_else(PoisonError::into_inner).recv().ok()
+        })
     }
 }
 
@@ -163,7 +75,7 @@ impl PacketRun {
             let (answer, received) = channel();
             answers.push(answer);
             let (questions, received) = (questions.clone(), Mutex::new(received));
-            let asking = Asking { learner, questions, answers: received, chosen: None };
+            let asking = Asking { learner, questions, answers: received, rule: PacketRule::default() };
             *environment.scheduler_slot(learner) = Box::new(asking);
         }
         let learners = answers.len();

@@ -67,6 +67,7 @@ impl ScenarioWorlds {
             return Err(ConfigError::new("flow", problem));
         }
         let kind = kind_of(name, subflows, kind)?;
+        cells.iter().try_for_each(|cell| cell.check_scheduler(kind))?;
         Ok((Self { cells, subflows: subflows.max(1) }, kind))
     }
 
@@ -133,6 +134,25 @@ impl Cell {
         }
         let shares = flows.iter().map(|flow| share(&experiment, &experiment.flows[*flow])).collect();
         Ok(Self { parameters, experiment, flows, shares })
+    }
+
+    /// Checks that a flow whose congestion control is replaced has a scheduler that does not watch it.
+    fn check_scheduler(&self, kind: Kind) -> Result<(), ConfigError> {
+        let watches = |flow: &&Flow| {
+            let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return false };
+            let choice = &multipath.scheduler;
+            let scheduler = schedule::find(&choice.name).map(|entry| entry.scheduler(&[], 0, &choice.parameters));
+            scheduler.and_then(Result::ok).is_some_and(|scheduler| scheduler.watches())
+        };
+        let flow = self.flows.iter().map(|flow| &self.experiment.flows[*flow]).find(watches);
+        match flow {
+            Some(Flow { name, .. }) if !kind.is_scheduler() => {
+                let problem =
+                    "has a scheduler that decides by what its congestion control measures, which is replaced here";
+                Err(ConfigError::new("flow", format!("`{name}` {problem}; give it another `scheduler`")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The names of the learning flows and their numbers of subflows, which are 0 over one path.

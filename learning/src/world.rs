@@ -2,7 +2,7 @@
 
 use crate::config::{Config, ConfigError, Kind, PathRanges, Range, Ranges, Worlds};
 use link::{LossModel, PipeConfig, QueueConfig, QueueLimit, RateTrace};
-use policy::Share;
+use policy::{MEAN_WEIGHT, Share};
 use scenario::model::{
     Application, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath, MultipathTransport, Path, Route,
     Subflow,
@@ -29,8 +29,6 @@ const PACKET: u64 = 1538;
 const MTU: u32 = 1500;
 /// Ethernet's preamble, header, checksum and gap, bytes.
 const OVERHEAD: u32 = 38;
-/// The weight of a path for an action of 0, Mbit/s. Only ratios matter.
-pub(crate) const MEAN_WEIGHT: u32 = 10;
 /// Minimum queue, packets.
 const MIN_QUEUE: u64 = 4;
 /// Bytes of the DSS option on a data segment, as Linux sends it.

@@ -1,6 +1,7 @@
 //! A scheduler's decisions packet by packet: the same runs as with the schedulers that decide so.
 
-use learning::{Batch, CONNECTION_FEATURES, Config, Environment, MEASURES, Outputs, PATH_FEATURES};
+use learning::{Batch, Config, Environment, MEASURES, Outputs};
+use policy::{CONNECTION_FEATURES, PATH_FEATURES};
 use record::Run;
 use scenario::Overrides;
 use serde_json::json;

@@ -1,12 +1,12 @@
 """Trains a policy for each task of `ropewalk.learning.TASKS`, and compares it with classical algorithms in new worlds.
 
-    python python/benchmarks/tasks.py train Aurora Aurora.onnx
-    python python/benchmarks/tasks.py train PathScheduling PathScheduling.npz
+    python python/benchmarks/tasks.py train Aurora Aurora-1.onnx --seed 1
     python python/benchmarks/tasks.py table --policies .
 
 The trainer is the PPO of python/examples/ppo.py. A path is chosen by the sign of its policy's number. The table prints
-Markdown: for each task medians over worlds that training did not draw. A task without a file in the folder of
-policies has classical algorithms only; without `--policies` the policies are those in the tree.
+Markdown: for each task medians over worlds that training did not draw, and of the policies (TASK-SEED.onnx) median
+and range. A task without a file in the folder of policies has classical algorithms only; without
+`--policies` the policies are those in the tree.
 Needs `ropewalk[learning]`; training also `jax` and `optax`.
 """
 
@@ -35,6 +35,9 @@ SCHEDULERS = ["minrtt", "blest", "ecf", "daps", "earliest", "stms-like", "roundr
 # What a scheduler's policy sees, scaled to about 1: numbers of a path, and of the connection.
 PATH_SCALE = np.array([1, 1, 0.01, 0.02, 0.02, 0.02, 0.02, 0.05], np.float32)
 CONNECTION_SCALE = np.array([0.01, 0.001, 0.01], np.float32)
+SCALE = np.concatenate([PATH_SCALE, PATH_SCALE, CONNECTION_SCALE])
+# The greatest number that it sees, after scaling.
+MOST = 10
 
 
 class Chosen(gymnasium.vector.VectorWrapper):
@@ -56,12 +59,11 @@ class Chosen(gymnasium.vector.VectorWrapper):
 
 
 def scaled(observations: Any) -> Any:
-    scale = np.concatenate([PATH_SCALE, PATH_SCALE, CONNECTION_SCALE])
-    return np.clip(observations * scale, 0, 10).astype(np.float32)
+    return np.clip(observations * SCALE, 0, MOST).astype(np.float32)
 
 
 def train(name: str, path: str, steps: int, count: int, seed: int) -> None:
-    """Trains a policy and writes it: as ONNX, or a scheduler's layers as NumPy's file."""
+    """Trains a policy and writes it as ONNX."""
     sys.path.insert(0, str(ROOT / "python/examples"))
     import ppo
 
@@ -73,28 +75,17 @@ def train(name: str, path: str, steps: int, count: int, seed: int) -> None:
     parameters, normalizer = ppo.train(decides, steps, seed)
     print(f"{(time.process_time() - began) / 60:.1f} CPU minutes")
     layers = [(np.asarray(weights), np.asarray(bias)) for weights, bias in parameters["actor"]]
-    if name == "PathScheduling":
-        flat = {
-            f"{kind}{index}": array for index, pair in enumerate(layers) for kind, array in zip("wb", pair, strict=True)
-        }
-        np.savez_compressed(path, mean=normalizer.mean, deviation=normalizer.deviation, **flat)
-        return
     normal = {"mean": normalizer.mean, "deviation": normalizer.deviation, "clip": ppo.LIMIT}
+    if name == "PathScheduling":
+        layers[-1] = for_each_path(*layers[-1])
+        # As `scaled`, of numbers that are not negative.
+        normal |= {"at_most": MOST / SCALE, "mean": normalizer.mean / SCALE, "deviation": normalizer.deviation / SCALE}
     ropewalk.learning.export_onnx(path, layers, **worlds.unwrapped.meaning, **normal)
 
 
-def scheduler(path: Path) -> Callable[[Any], int]:
-    """The choice of a trained scheduler."""
-    saved = np.load(path)
-    layers = [(saved[f"w{index}"], saved[f"b{index}"]) for index in range(3)]
-
-    def choose(observation: Any) -> int:
-        x = np.clip((scaled(observation) - saved["mean"]) / saved["deviation"], -10, 10)
-        for weights, bias in layers[:-1]:
-            x = np.tanh(x @ weights + bias)
-        return int((x @ layers[-1][0] + layers[-1][1])[0] > 0)
-
-    return choose
+def for_each_path(weights: Any, bias: Any) -> tuple[Any, Any]:
+    """The last layer for two paths, whose numbers are 0 and the one whose sign chooses."""
+    return np.hstack([np.zeros_like(weights), weights]), np.concatenate([np.zeros_like(bias), bias])
 
 
 def play(env: Any, act: Callable[[Any], Any], seed: int) -> dict[str, Any]:
@@ -122,21 +113,38 @@ def measured(episode: dict[str, Any]) -> list[float]:
     return [float(episode["rewards"].mean()), share, ratio, 100 * mean(episode["loss_ratio"])]
 
 
+def trained(folder: Path, name: str) -> list[ropewalk.Policy]:
+    """The policies of a task, one per seed of training."""
+    return [ropewalk.Policy(file) for file in sorted(folder.glob(f"{name}-*.onnx"))]
+
+
+def of_policies(rows: Any, formats: list[str]) -> str:
+    """The row of a table for policies: in each column the only one's number, or median and range."""
+    if len(rows) == 1:
+        cells = [f"{number:{form}}" for number, form in zip(rows[0], formats, strict=True)]
+        return f"| the trained policy | {' | '.join(cells)} |"
+    columns = zip(np.median(rows, axis=0), np.min(rows, axis=0), np.max(rows, axis=0), formats, strict=True)
+    cells = [f"{median:{form}} ({least:{form}} to {most:{form}})" for median, least, most, form in columns]
+    return f"| {len(rows)} trained policies | {' | '.join(cells)} |"
+
+
 def congestion_controls(name: str, count: int, policies: Path) -> None:
     """The table of a task whose policy controls a rate or a window."""
     env = gymnasium.make(f"Ropewalk/{name}-v0", disable_env_checker=True)
-    file = policies / f"{name}.onnx"
-    policy = ropewalk.Policy(file) if file.exists() else None
+    learned = trained(policies, name)
+    played: list[list[list[float]]] = [[] for _ in learned]
     rows: dict[str, list[list[float]]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
-        if policy is not None:
+        for policy, episodes in zip(learned, played, strict=True):
             policy.reset()
-            rows.setdefault("the trained policy", []).append(measured(play(env, policy.act, seed)))
+            episodes.append(measured(play(env, policy.act, seed)))
         for algorithm in ALGORITHMS:
             episode = env.unwrapped.baseline(algorithm, seed=seed)  # type: ignore[attr-defined]
             rows.setdefault(f"`{algorithm}`", []).append(measured({"rewards": episode.rewards, **episode.infos}))
     print(f"\n**{name}**, medians of {count} worlds\n")
     print("| | reward per step | share of the capacity | RTT / minimum RTT | lost, % |\n|---|---|---|---|---|")
+    if learned:
+        print(of_policies(np.median(played, axis=1), [".3g"] * 4))
     for row, episodes in rows.items():
         print(f"| {row} | " + " | ".join(f"{value:.3g}" for value in np.median(episodes, axis=0)) + " |")
 
@@ -145,22 +153,30 @@ def schedulers(count: int, policies: Path) -> None:
     """The table of the scheduler's task: answers of 256 kB."""
     env = gymnasium.make("Ropewalk/PathScheduling-v0", disable_env_checker=True)
     inner: Any = env.unwrapped
-    file = policies / "PathScheduling.npz"
-    choose = scheduler(file) if file.exists() else None
+    learned = trained(policies, "PathScheduling")
+    played: list[list[list[float]]] = [[] for _ in learned]
     rows: dict[str, list[list[float]]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
-        if choose is not None:
-            play(env, choose, seed)
-            rows.setdefault("the trained policy", []).append(answers(inner.results()))
+        for policy, episodes in zip(learned, played, strict=True):
+            policy.reset()
+            play(env, lambda observation, policy=policy: int(np.argmax(policy.act(observation))), seed)
+            episodes.append(answers(inner.results()))
         for name in SCHEDULERS:
             rows.setdefault(f"`{name}`", []).append(answers(inner.baseline(name, seed=seed).results))
-    best = np.array([[episode[0] for episode in episodes] for episodes in rows.values()]).min(axis=0)
+    best = np.array([[episode[0] for episode in episodes] for episodes in (*rows.values(), *played)]).min(axis=0)
+
+    def columns(episodes: list[list[float]]) -> list[float]:
+        times, counts = np.array(episodes).T
+        return [float(np.median(times)), float(np.exp(np.log(times / best).mean())), float(counts.sum())]
+
     print(f"\n**PathScheduling**, {count} worlds\n")
     print("| | median of answers' median times, ms | over the best of the world, geometric mean | answers |")
     print("|---|---|---|---|")
+    if learned:
+        print(of_policies([*map(columns, played)], [".0f", ".2f", ".0f"]))
     for row, episodes in rows.items():
-        times, counts = np.array(episodes).T
-        print(f"| {row} | {np.median(times):.0f} | {np.exp(np.log(times / best).mean()):.2f} | {counts.sum():.0f} |")
+        time_ms, ratio, total = columns(episodes)
+        print(f"| {row} | {time_ms:.0f} | {ratio:.2f} | {total:.0f} |")
 
 
 def answers(results: ropewalk.Results) -> list[float]:

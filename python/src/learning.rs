@@ -3,11 +3,8 @@
 use crate::error;
 use crate::results::Results;
 use crate::scenario::Scenario;
-use ::learning::{
-    Batch, CONNECTION_FEATURES, Config, Environment, Episode, MEASURES, Outputs, PATH_FEATURES, PacketFeature, Saved,
-    World, Worlds,
-};
-use ::policy::{Feature, Settings};
+use ::learning::{Batch, Config, Environment, Episode, MEASURES, Outputs, Saved, World, Worlds};
+use ::policy::{CONNECTION_FEATURES, Feature, PATH_FEATURES, PacketFeature};
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -205,14 +202,10 @@ impl Environments {
         self.batch().config().observation_range()
     }
 
-    /// What a policy of these environments observes and decides, for its file; None for decisions of a scheduler, which no file
-    /// makes.
+    /// What a policy of these environments observes and decides, for its file.
     #[getter]
-    fn meaning(&mut self) -> Option<(String, usize, String, String, usize)> {
-        let config = self.batch().config();
-        let Settings { observation, action, interval, paths } = &config.settings;
-        (!config.kind.is_scheduler())
-            .then(|| (observation.to_string(), observation.history(), action.to_string(), interval.to_string(), *paths))
+    fn meaning(&mut self) -> (String, usize, String, String, usize) {
+        self.batch().config().meaning()
     }
 
     /// Whether a learner of an environment has to decide.

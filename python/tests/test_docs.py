@@ -32,14 +32,15 @@ def test_the_blocks_of_the_python_page_run_in_turn(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "page.html").is_file()
 
 
-def test_the_blocks_of_the_page_on_learning_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_blocks_of_the_page_on_learning_run_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((ROOT / "docs/how-to/learn-a-policy.md").read_text())
     own = [block for block in blocks if "stable_baselines3" not in block]  # tests/frameworks.py has SB3
     assert own
+    names: dict[str, object] = {}
     for block in own:
-        exec(compile(block, "docs/how-to/learn-a-policy.md", "exec"), {})
+        exec(compile(block, "docs/how-to/learn-a-policy.md", "exec"), names)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,6 @@ CONFIGURATIONS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ropewalk.learning.parallel_env(0), ConfigError, "agents: 0; at least 1"),
     (lambda: ropewalk.learning.parallel_env(65), ConfigError, "agents: 65: 1 to 64 are allowed"),
     (lambda: ropewalk.learning.parallel_env(2, render_mode="human"), ValueError, "render_mode: 'human' is none of"),
-    (lambda: MultipathEnv(decides="weights").meaning, ConfigError, "decides: a scheduler has no file"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from gymnasium.error import ResetNeeded  # noqa: E402
 from gymnasium.spaces import Discrete, MultiDiscrete  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from ropewalk import ActionError, ConfigError, Scenario  # noqa: E402
+from ropewalk import ActionError, ConfigError, Policy, Scenario, ScenarioError  # noqa: E402
 from ropewalk.learning import Episode, export_onnx, parallel_env, scenario_env  # noqa: E402
 
 TEXT = """
@@ -220,5 +221,32 @@ def test_what_cannot_be_had_is_refused(two: Scenario) -> None:
     for action in (2, -1, [1], 1.0, None):
         with pytest.raises(ActionError):
             env.step(action)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="a scheduler has no file"):
-        export_onnx("nowhere", [], **env.meaning)
+
+
+@pytest.mark.parametrize("decides", ["path", "weights", "packet"])
+def test_a_schedulers_policy_is_exported_and_run(two: Scenario, decides: Any, tmp_path: Path) -> None:
+    env = scenario_env(two, "download", decides=decides, interval="20ms")
+    size = env.observation_space.shape[0]
+    file, rng = tmp_path / "policy.onnx", np.random.default_rng(1)
+    export_onnx(file, [(rng.standard_normal((size, 2)), np.zeros(2))], at_most=np.full(size, 5), **env.meaning)
+    policy = Policy(file)
+    observation, _ = env.reset(seed=1)
+    actions, truncated = [], False
+    while not truncated:
+        answer = policy.act(observation)
+        actions.append(np.array(answer) if decides == "weights" else int(np.argmax(answer)))
+        observation, _, _, truncated, _ = env.step(actions[-1])
+    assert len(np.unique(actions)) > 1
+    scenario = env.scenario()
+    scenario.set("flow.download.scheduler", {"name": "policy", "file": str(file)})
+    assert scenario.run(progress=False).digest == env.results().digest
+
+
+def test_a_wrong_file_of_a_scheduler_is_refused_where_it_is_named(two: Scenario, tmp_path: Path) -> None:
+    file = tmp_path / "rate.onnx"
+    meaning: dict[str, Any] = {"observation": "orca", "history": 1, "action": "rate", "interval": "rtt", "paths": 2}
+    export_onnx(file, [(np.zeros((14, 2)), np.zeros(2))], **meaning)
+    two.set("flow.download.scheduler", {"name": "policy", "file": str(file)})
+    message = r"`rate` is a congestion control's; name the file in `congestion`(.|\n)*rate.onnx"
+    with pytest.raises(ScenarioError, match=message):
+        two.run(progress=False)

@@ -55,6 +55,9 @@ pub struct ActionEntry {
 }
 
 impl Action {
+    /// The action of settings whose actions another part of a connection carries out.
+    pub(crate) const UNUSED: Self = Self::RateChange { delta: 0.025 };
+
     /// The actions.
     pub const ENTRIES: [ActionEntry; 4] = [
         ActionEntry {

@@ -221,24 +221,32 @@ impl PolicyController {
         self.failure.get_or_insert(error);
     }
 
+    /// Handles a time at or after the boundary: closes the interval, if it had an event, and begins the one that contains
+    /// `now`. Returns the observation of a closed interval.
+    pub(crate) fn close(&mut self, now: Instant) -> Option<&[f32]> {
+        let is_due = self.has_event;
+        if is_due {
+            self.observe();
+        }
+        let steps = now.since(self.start).0 / self.step.0 + 1;
+        self.boundary = self.start + self.step * steps;
+        is_due.then_some(&*self.observation)
+    }
+
     /// Handles a time at or after the boundary: decides for the interval, if it had an event.
     #[cold]
     fn cross(&mut self, cx: &mut Context<'_>) {
-        if self.has_event {
-            self.observe();
-            if let (Some(mut policy), None) = (self.policy.take(), &self.failure) {
-                let mut action = std::mem::take(&mut self.action);
-                action.fill(0.0);
-                match policy.act(&self.observation, &mut action) {
-                    Ok(()) => self.decide(&action, cx),
-                    Err(error) => self.fail(error, cx),
-                }
-                self.action = action;
-                self.policy = Some(policy);
+        let is_closed = self.close(cx.now).is_some();
+        if is_closed && let (Some(mut policy), None) = (self.policy.take(), &self.failure) {
+            let mut action = std::mem::take(&mut self.action);
+            action.fill(0.0);
+            match policy.act(&self.observation, &mut action) {
+                Ok(()) => self.decide(&action, cx),
+                Err(error) => self.fail(error, cx),
             }
+            self.action = action;
+            self.policy = Some(policy);
         }
-        let steps = cx.now.since(self.start).0 / self.step.0 + 1;
-        self.boundary = self.start + self.step * steps;
     }
 }
 

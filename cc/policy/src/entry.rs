@@ -1,4 +1,4 @@
-//! The algorithm `policy`: a learned policy from a file.
+//! The congestion control `policy`: a learned policy from a file.
 
 use crate::{PerPath, PolicyController, PolicyError, PolicyFile};
 use control::{
@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Once;
 use units::PathId;
 
-/// Registers the algorithm `policy`, at the first call. The simulator calls it before a run; a program that lists algorithms
+/// Registers the congestion control and the scheduler `policy`, at the first call. The simulator calls it before a run; a program that lists algorithms
 /// or uses them otherwise does so at its start.
 pub fn register() {
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(register_entry);
+    REGISTERED.call_once(|| {
+        register_entry();
+        crate::scheduler::register();
+    });
 }
 
 fn register_entry() {

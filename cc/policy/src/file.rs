@@ -1,13 +1,13 @@
 //! A policy file: an ONNX model whose metadata describes the policy's observation and action.
 
 use crate::onnx::{Evaluator, Model, ModelError};
-use crate::{Action, Interval, Observation, Policy, PolicyError, Settings};
+use crate::{Action, Interval, Observation, Policy, PolicyError, SchedulerFile, Settings};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The supported version of the metadata.
 const VERSION: &str = "1";
 /// Maximum number of paths for which one policy may decide.
-const MAX_PATHS: usize = 32;
+pub(crate) const MAX_PATHS: usize = 32;
 
 /// The key of the number of values that a recurrent policy carries from decision to decision.
 const STATE: &str = "ropewalk.state";
@@ -30,17 +30,7 @@ impl PolicyFile {
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let model = Model::read(bytes)?;
         let settings = settings(&model)?;
-        let state = state_len(&model)?;
-        let and_state = if state > 0 { " with the state" } else { "" };
-        let lengths = [
-            ("input", model.input_len(), settings.observation_len() + state, "the observation"),
-            ("output", model.output_len(), settings.action_len() + state, "the action"),
-        ];
-        for (side, is, wanted, what) in lengths {
-            if is != wanted {
-                return Err(ModelError::Signature(format!("{side} of {is} numbers, {what}{and_state} has {wanted}")));
-            }
-        }
+        check_lengths(&model, settings.observation_len(), settings.action_len())?;
         Ok(Self { model: Arc::new(model), settings })
     }
 
@@ -49,16 +39,8 @@ impl PolicyFile {
     /// # Errors
     /// As [`PolicyFile::read`].
     pub fn shared(bytes: &Arc<[u8]>) -> Result<Arc<Self>, ModelError> {
-        static FILES: Mutex<Vec<ReadFile>> = Mutex::new(Vec::new());
-        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|(bytes, _)| bytes.strong_count() > 0);
-        let key = Arc::downgrade(bytes);
-        if let Some((_, file)) = files.iter().find(|(other, _)| other.ptr_eq(&key)) {
-            return Ok(file.clone());
-        }
-        let file = Arc::new(Self::read(bytes)?);
-        files.push((key, file.clone()));
-        Ok(file)
+        static FILES: Shared<PolicyFile> = Shared::new();
+        FILES.get(bytes, Self::read)
     }
 
     /// The policy's observation, interval and action.
@@ -86,10 +68,37 @@ impl PolicyFile {
     }
 }
 
-/// The bytes of a file, and the policy parsed from them.
-type ReadFile = (Weak<[u8]>, Arc<PolicyFile>);
+/// The bytes of a file, and what has been parsed from them.
+type ReadFile<T> = (Weak<[u8]>, Arc<T>);
 
-fn text<'m>(model: &'m Model, key: &'static str) -> Result<&'m str, ModelError> {
+/// What has been parsed from bytes that are still held by a caller.
+#[derive(Debug)]
+pub(crate) struct Shared<T>(Mutex<Vec<ReadFile<T>>>);
+
+impl<T> Shared<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// What `read` has made of these bytes, or makes of them now.
+    pub(crate) fn get(
+        &self,
+        bytes: &Arc<[u8]>,
+        read: impl FnOnce(&[u8]) -> Result<T, ModelError>,
+    ) -> Result<Arc<T>, ModelError> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(bytes, _)| bytes.strong_count() > 0);
+        let key = Arc::downgrade(bytes);
+        if let Some((_, file)) = files.iter().find(|(other, _)| other.ptr_eq(&key)) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(read(bytes)?);
+        files.push((key, file.clone()));
+        Ok(file)
+    }
+}
+
+pub(crate) fn text<'m>(model: &'m Model, key: &'static str) -> Result<&'m str, ModelError> {
     model.metadata().get(key).map(|text| text.trim()).ok_or_else(|| {
         ModelError::Metadata(
             key,
@@ -98,41 +107,67 @@ fn text<'m>(model: &'m Model, key: &'static str) -> Result<&'m str, ModelError> 
     })
 }
 
-fn count(model: &Model, key: &'static str, max: usize) -> Result<usize, ModelError> {
+pub(crate) fn count(model: &Model, key: &'static str, [min, max]: [usize; 2]) -> Result<usize, ModelError> {
     let text = text(model, key)?;
-    let count = text.parse().ok().filter(|count| (1..=max).contains(count));
-    count.ok_or_else(|| ModelError::Metadata(key, format!("`{text}` is not a number from 1 to {max}")))
+    let count = text.parse().ok().filter(|count| (min..=max).contains(count));
+    count.ok_or_else(|| ModelError::Metadata(key, format!("`{text}` is not a number from {min} to {max}")))
 }
 
 /// Number of values that a model carries from decision to decision.
-fn state_len(model: &Model) -> Result<usize, ModelError> {
+pub(crate) fn state_len(model: &Model) -> Result<usize, ModelError> {
     if !model.metadata().contains_key(STATE) {
         return Ok(0);
     }
     let most = model.input_len().min(model.output_len()).saturating_sub(1);
-    count(model, STATE, most)
+    count(model, STATE, [1, most])
+}
+
+/// Checks that a model takes observations and gives actions of these lengths, each with its state.
+pub(crate) fn check_lengths(model: &Model, observation: usize, action: usize) -> Result<(), ModelError> {
+    let state = state_len(model)?;
+    let and_state = if state > 0 { " with the state" } else { "" };
+    let lengths = [
+        ("input", model.input_len(), observation + state, "the observation"),
+        ("output", model.output_len(), action + state, "the action"),
+    ];
+    match lengths.into_iter().find(|(_, is, wanted, _)| is != wanted) {
+        None => Ok(()),
+        Some((side, is, wanted, what)) => {
+            Err(ModelError::Signature(format!("{side} of {is} numbers, {what}{and_state} has {wanted}")))
+        }
+    }
+}
+
+/// Checks that this program reads a model's metadata.
+pub(crate) fn check_version(model: &Model) -> Result<(), ModelError> {
+    let version = text(model, "ropewalk.version")?;
+    if version == VERSION {
+        return Ok(());
+    }
+    let message = format!("`{version}` is not supported; this program reads version {VERSION}");
+    Err(ModelError::Metadata("ropewalk.version", message))
+}
+
+/// What a policy observes of the monitor intervals, and these intervals.
+pub(crate) fn intervals(model: &Model) -> Result<(Observation, Interval), ModelError> {
+    let history = count(model, "ropewalk.history", [1, usize::MAX])?;
+    let observation = Observation::parse(text(model, "ropewalk.observation")?, Some(history))
+        .map_err(|error| ModelError::Metadata("ropewalk.observation", error.to_string()))?;
+    let interval = Interval::parse(text(model, "ropewalk.interval")?)
+        .map_err(|error| ModelError::Metadata("ropewalk.interval", error))?;
+    Ok((observation, interval))
 }
 
 fn settings(model: &Model) -> Result<Settings, ModelError> {
-    let text = |key| text(model, key);
-    let count = |key, max| count(model, key, max);
-    let version = text("ropewalk.version")?;
-    if version != VERSION {
-        let message = format!("`{version}` is not supported; this program reads version {VERSION}");
-        return Err(ModelError::Metadata("ropewalk.version", message));
+    check_version(model)?;
+    let action = text(model, "ropewalk.action")?;
+    if SchedulerFile::ACTIONS.contains(&action) {
+        let message = format!("`{action}` is a scheduler's; name the file in `scheduler`, not in `congestion`");
+        return Err(ModelError::Metadata("ropewalk.action", message));
     }
-    let history = count("ropewalk.history", usize::MAX)?;
-    let observation = Observation::parse(text("ropewalk.observation")?, Some(history))
-        .map_err(|error| ModelError::Metadata("ropewalk.observation", error.to_string()))?;
-    let action = Action::parse(text("ropewalk.action")?)
-        .map_err(|error| ModelError::Metadata("ropewalk.action", error.to_string()))?;
-    Ok(Settings {
-        observation,
-        action,
-        interval: Interval::parse(text("ropewalk.interval")?)
-            .map_err(|error| ModelError::Metadata("ropewalk.interval", error))?,
-        paths: count("ropewalk.paths", MAX_PATHS)?,
-    })
+    let action = Action::parse(action).map_err(|error| ModelError::Metadata("ropewalk.action", error.to_string()))?;
+    let (observation, interval) = intervals(model)?;
+    Ok(Settings { observation, action, interval, paths: count(model, "ropewalk.paths", [1, MAX_PATHS])? })
 }
 
 /// A policy that answers by a model, with the state that the model carries from decision to decision.

@@ -1,4 +1,4 @@
-//! Learned congestion control: a policy observes the measurements of a monitor interval and answers with an action.
+//! Learned congestion control and scheduling: a policy observes the measurements of a monitor interval and answers with an action.
 //!
 //! - `monitor`: the measurements of a path over one interval; `feature`: the features that a policy observes, by name;
 //!   `observation`: presets of features, and their history; `interval`: when it is asked; `action`: the effect of the
@@ -7,7 +7,8 @@
 //! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. It asks a [`Policy`], or a
 //!   learning environment decides from outside; both give the same decisions, bit for bit.
 //! - [`onnx`] reads a trained model, and evaluates it with the same bits on every machine; `file`: the policy's
-//!   metadata in that model; `entry`: the algorithm `policy` of the registry.
+//!   metadata in that model; `entry`: the congestion control `policy` of the registry.
+//! - `scheduler`: schedulers that a policy decides, packet by packet or at each interval.
 
 mod action;
 mod controller;
@@ -20,6 +21,7 @@ mod observation;
 pub mod onnx;
 mod per_path;
 mod reward;
+mod scheduler;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +35,10 @@ pub use monitor::Summary;
 pub use observation::{Observation, ObservationError};
 pub use per_path::PerPath;
 pub use reward::{Reward, RewardError, Share};
+pub use scheduler::{
+    CONNECTION_FEATURES, MEAN_WEIGHT, PATH_FEATURES, PacketFeature, PacketRule, SchedulerDecision, SchedulerFile,
+    observe_packet, packet_observation_len, weights_of,
+};
 
 use std::fmt;
 

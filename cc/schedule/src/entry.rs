@@ -1,7 +1,7 @@
 //! A scheduler's registration.
 
 use crate::Scheduler;
-use params::{Entry, ParamError, ParamValue, Parameter, Params};
+use params::{Entry, ParamError, ParamKind, ParamValue, Parameter, Params};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct SchedulerEntry {
 pub enum Constructor {
     /// By a function.
     Function(fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>),
+    /// By a function that may refuse a parameter's value: the contents of a file.
+    Fallible(fn(&SchedulerSetup<'_>) -> Result<Box<dyn Scheduler>, ParamError>),
     /// By a value: for schedulers that are registered at run time.
     Dyn(Arc<DynConstructor>),
 }
@@ -46,6 +48,7 @@ impl fmt::Debug for Constructor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Function(_) => "Function",
+            Self::Fallible(_) => "Fallible",
             Self::Dyn(_) => "Dyn",
         })
     }
@@ -102,10 +105,16 @@ pub struct SchedulerSetup<'a> {
 }
 
 impl SchedulerEntry {
+    /// Whether the scheduler needs a parameter that has no default: a file.
+    #[must_use]
+    pub fn needs_file(&self) -> bool {
+        self.parameters.iter().any(|parameter| matches!(parameter.kind, ParamKind::File))
+    }
+
     /// A scheduler for paths with these weights (none: `&[]`), `first` steps into its cycle.
     ///
     /// # Errors
-    /// A parameter that the scheduler does not have, or a value outside its range.
+    /// A parameter that the scheduler does not have, or a value outside its range or that it refuses.
     pub fn scheduler(
         &self,
         weights: &[u32],
@@ -116,6 +125,7 @@ impl SchedulerEntry {
         let setup = SchedulerSetup { weights, first, params };
         Ok(match &self.constructor {
             Constructor::Function(construct) => construct(&setup),
+            Constructor::Fallible(construct) => construct(&setup)?,
             Constructor::Dyn(construct) => construct(&setup),
         })
     }

@@ -44,6 +44,7 @@ pub use stms::Stms;
 pub use view::{PacketChoice, PathView, Pick, SchedulerView};
 pub use weighted::Weighted;
 
+use control::Controller;
 use params::{Entry, RegisterError, Registered};
 
 /// Chooses the next packet and its path. The trait extends [`Any`](std::any::Any), so that a driver can steer a
@@ -59,6 +60,27 @@ pub trait Scheduler: std::any::Any + std::fmt::Debug + Send + Sync {
     /// data if none are [sendable](SchedulerView::sendable_packets). It must not wait while no path has a packet
     /// buffered, since no acknowledgement would come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
+
+    /// Whether the scheduler [watches](Self::watch) the events of congestion control, without which it cannot decide.
+    fn watches(&self) -> bool {
+        false
+    }
+
+    /// The controller of the connection, or one around it that observes its events for the scheduler. The connection calls
+    /// this once, before its first event.
+    fn watch(&mut self, controller: Box<dyn Controller>) -> Box<dyn Controller> {
+        controller
+    }
+
+    /// The reason why another scheduler has replaced this one, if any: a learned policy can fail. Drivers report it.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
+    /// Notes on the parameters for the user, one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The schedulers that were registered at run time.

@@ -1,5 +1,7 @@
 //! Bad input gets its exit code and a message that helps, and never a panic.
 
+use std::path::Path;
+
 use crate::program::{Outcome, folder, ropewalk, write};
 
 /// Code, a phrase of the message, command line. `{dir}` is a folder of the test's own.
@@ -25,6 +27,13 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a misspelt scheduler of an MPTCP flow", 3, "did you mean `blest`?", &["run", "{dir}/blesst.toml"]),
     ("a stack that the program lacks", 3, "this program has no stack `noq`", &["run", "{dir}/stack.toml"]),
     ("a wrong parameter of a scheduler", 3, "`ropewalk list schedulers blest`", &["run", "{dir}/lamda.toml"]),
+    (
+        "a scheduler's policy that is no model",
+        3,
+        "docs/reference/policies.md says what the file of `policy` may contain",
+        &["run", "{dir}/blesst.toml", "--set", "flow.tcp.scheduler={ name = \"policy\", file = \"good.toml\" }"],
+    ),
+    ("a scheduler without what it decides by", 3, "leave out `congestion`", &["run", "{dir}/unwatched.toml"]),
     ("a tunnel that measures nothing", 3, "one of `roundrobin`, `packet-round-robin`", &["run", "{dir}/measured.toml"]),
     ("an algorithm's unknown parameter", 3, "no parameter `colour`", &["run", "{dir}/parameter.toml"]),
     ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
@@ -179,6 +188,11 @@ value = "goodput_mpbs"
 fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     let dir = folder("bad-input");
     write(&dir, "good.toml", GOOD);
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/policy/tests/models/by-path.onnx");
+    let unwatched = format!(
+        "[tunnel]\nmode = \"ropewalk\"\ncongestion = \"off\"\nscheduler = {{ name = \"policy\", file = \"{}\" }}\n\n[[flow]]",
+        models.display()
+    );
     let variants = [
         ("unknown-key.toml", "delay", "delai"),
         ("mbps.toml", "10mbit", "100mbps"),
@@ -188,6 +202,7 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         ("scheduler.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nscheduler = \"packet-round-rubin\"\n\n[[flow]]"),
         ("measured.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nscheduler = \"minrtt\"\n\n[[flow]]"),
         ("stack.toml", "path = \"one\"", "kind = \"hosted\"\nstack = \"noq\"\npath = \"one\""),
+        ("unwatched.toml", "[[flow]]", &unwatched),
         ("blesst.toml", "path = \"one\"", "kind = \"mptcp\"\nscheduler = \"blesst\""),
         ("lamda.toml", "path = \"one\"", "kind = \"mptcp\"\nscheduler = { name = \"blest\", lamda = 1 }"),
         ("parameter.toml", "\"reno\"", "{ name = \"reno\", colour = \"red\" }"),

@@ -192,7 +192,7 @@ fn lists_name_what_the_registries_hold() {
     let full = ropewalk(&["list", "algorithms", "cubic"]).stdout;
     assert!(full.contains("beta") && full.contains("RFC"), "{full}");
     let schedulers = json(&["list", "schedulers", "--json"]);
-    assert_eq!(schedulers.as_array().unwrap().len(), schedule::REGISTRY.len());
+    assert_eq!(schedulers.as_array().unwrap().len(), schedule::REGISTRY.len() + 1, "and `policy`");
     let full = ropewalk(&["list", "schedulers", "default"]).stdout;
     assert!(["minrtt (also default", "needs: measurements", "fills: windows"].iter().all(|text| full.contains(text)));
     assert!(ropewalk(&["list", "schedulers", "blest"]).stdout.contains("lambda = 1.2   (0 to 100)"));
@@ -226,7 +226,7 @@ fn a_policy_that_fails_is_replaced_by_cubic_and_the_report_says_so() {
     let outcome = ropewalk(&arguments);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     // Two delays, two seeds.
-    let note = "In 4 of 12 runs the congestion control failed, on 4 connections, and CUBIC took its place: the policy \
+    let note = "In 4 of 12 runs a policy failed, on 4 connections, and a classical algorithm took its place: the policy \
                 answered NaN.";
     let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(note), "{}", outcome.stdout);
@@ -238,7 +238,7 @@ fn a_policy_that_fails_is_replaced_by_cubic_and_the_report_says_so() {
 }
 
 #[test]
-fn a_policy_controls_tcp_mptcp_and_the_paths_of_a_tunnel() {
+fn a_policy_controls_and_schedules_tcp_mptcp_and_the_paths_of_a_tunnel() {
     let dir = folder("policy-everywhere");
     let head = "name = \"x\"\nduration = \"2s\"\n";
     let path = |name: &str| format!("[[path]]\nname = \"{name}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n");
@@ -246,6 +246,7 @@ fn a_policy_controls_tcp_mptcp_and_the_paths_of_a_tunnel() {
     let congestion = |file: &str| format!("congestion = {}\n", policy(file));
     let flow = "[[flow]]\nname = \"tcp\"\n";
     let tunnel = |file: &str| format!("[tunnel]\nmode = \"ropewalk\"\n{}{flow}", congestion(file));
+    let scheduled = |file: &str| format!("[tunnel]\nmode = \"ropewalk\"\nscheduler = {}\n{flow}", policy(file));
     let mptcp = |file: &str| {
         format!("[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\npaths = [\"one\", \"two\"]\n{}", congestion(file))
     };
@@ -255,6 +256,10 @@ fn a_policy_controls_tcp_mptcp_and_the_paths_of_a_tunnel() {
         ("mptcp-group", format!("{head}{paths}{}", mptcp("group.onnx"))),
         ("tunnel", format!("{head}{paths}{}", tunnel("steady.onnx"))),
         ("tunnel-group", format!("{head}{paths}{}", tunnel("group.onnx"))),
+        ("mptcp-packets", format!("{head}{paths}{}scheduler = {}\n", mptcp("steady.onnx"), policy("by-packet.onnx"))),
+        ("tunnel-packets", format!("{head}{paths}{}", scheduled("by-packet.onnx"))),
+        ("tunnel-path", format!("{head}{paths}{}", scheduled("by-path.onnx"))),
+        ("tunnel-weights", format!("{head}{paths}{}", scheduled("by-weights.onnx"))),
     ] {
         write(&dir, &format!("{name}.toml"), &text);
         let file = dir.join(format!("{name}.toml")).display().to_string();

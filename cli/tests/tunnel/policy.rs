@@ -8,12 +8,17 @@ use testing::eventually;
 
 const LINKS: [&str; 2] = ["rate=10mbit delay=10ms", "rate=10mbit delay=20ms"];
 
-/// A pair of hosts whose left one runs a policy of `cc/policy/tests/models`, which lies beside its configuration.
+/// A pair of hosts whose left one runs a policy of `cc/policy/tests/models`, which lies in the folder of its configuration.
 fn pair(model: &str) -> Option<TunnelPair> {
+    pair_with("congestion", model)
+}
+
+/// As [`pair`], with the policy as the value of this key.
+fn pair_with(key: &str, model: &str) -> Option<TunnelPair> {
     let mut pair = TunnelPair::configured(IPV4, &LINKS)?;
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/policy/tests/models");
     std::fs::copy(models.join(model), pair.folder(LEFT).join("model.onnx")).unwrap();
-    pair.edit(LEFT, |text| text + "\n[tunnel]\ncongestion = { name = \"policy\", file = \"model.onnx\" }\n");
+    pair.edit(LEFT, |text| text + &format!("\n[tunnel]\n{key} = {{ name = \"policy\", file = \"model.onnx\" }}\n"));
     [RIGHT, LEFT].into_iter().for_each(|host| pair.start(host));
     [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
     Some(pair)
@@ -36,8 +41,27 @@ fn the_daemon_carries_traffic_under_a_policy_for_each_path_and_under_one_for_bot
             let cwnd = path.cwnd_bytes.unwrap();
             assert!((10 * 1000..10 * 1500).contains(&cwnd), "{model}: {cwnd} bytes on {}", path.name);
         }
-        assert!(!show(&pair).contains("congestion control"), "{}", show(&pair));
+        assert!(!show(&pair).contains("a classical algorithm"), "{}", show(&pair));
         assert_eq!(pair.status(LEFT).peers[0].controller_failure, None);
+        assert!(transfer.stop() > 0);
+    }
+}
+
+#[test]
+fn the_daemon_schedules_packets_by_a_policy_and_minrtt_takes_the_place_of_one_that_fails() {
+    for (model, failure) in [
+        ("by-packet.onnx", None),
+        ("by-path.onnx", None),
+        ("by-weights.onnx", None),
+        ("nan-packet.onnx", Some("scheduler: the policy answered NaN")),
+        ("nan-path.onnx", Some("scheduler: the policy answered NaN")),
+    ] {
+        let Some(pair) = pair_with("scheduler", model) else { return };
+        let transfer = Transfer::endless(&pair, LEFT);
+        transfer.wait_for(4 << 20);
+        let has_failed = || pair.status(LEFT).peers[0].controller_failure.clone();
+        assert!(failure.is_none() || eventually(|| has_failed().is_some()), "{model}");
+        assert_eq!(has_failed().as_deref(), failure, "{model}");
         assert!(transfer.stop() > 0);
     }
 }
@@ -48,7 +72,7 @@ fn cubic_takes_the_place_of_a_policy_that_answers_nan_and_the_daemon_says_so() {
     let transfer = Transfer::endless(&pair, LEFT);
     transfer.wait_for(4 << 20);
     assert!(eventually(|| pair.status(LEFT).peers[0].controller_failure.is_some()));
-    let line = "congestion control: cubic, because the policy failed: the policy answered NaN";
+    let line = "policy: failed, a classical algorithm is in its place: the policy answered NaN";
     assert!(show(&pair).contains(line), "{}", show(&pair));
     transfer.wait_for(4 << 20);
     assert!(transfer.stop() > 0);

@@ -58,10 +58,7 @@ def spaces_of(native: Environments) -> tuple[spaces.Space[Any], spaces.Space[Any
 
 def meaning_of(native: Environments) -> dict[str, Any]:
     """What a policy observes and decides, as `export_onnx(**meaning)` takes it."""
-    meaning = native.meaning
-    if meaning is None:
-        raise ConfigError("decides: a scheduler has no file; only a policy of rates or windows is exported")
-    return dict(zip(("observation", "history", "action", "interval", "paths"), meaning, strict=True))
+    return dict(zip(("observation", "history", "action", "interval", "paths"), native.meaning, strict=True))
 
 
 def results_of(native: Environments, scenario: Callable[[], Scenario]) -> Results:

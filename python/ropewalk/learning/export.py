@@ -1,4 +1,7 @@
-"""Policies as ONNX files that the simulator, the tunnel and the lab run. Needs the package `onnx`."""
+"""Policies of congestion control and of schedulers as ONNX files that the simulator, the tunnel and the lab run.
+
+Needs the package `onnx`.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,12 @@ def metadata(
 
     An environment has these arguments: `metadata(**env.unwrapped.meaning)`.
 
-    observation: a preset (`aurora`, `orca`, `sage`) or names of features, as a list or separated by commas.
+    observation: a preset (`aurora`, `orca`, `sage`) or names of features, as a list or separated by commas; `packet`
+        for a scheduler's decision at each packet.
     history: intervals in an observation.
-    action: the quantity that the output changes, as the environment's `action`.
-    interval: a time (`10ms`) or `rtt`.
+    action: the quantity that the output changes, as the environment's `action`; of a scheduler `path`, whose output is
+        a number for each path, of which the greatest is chosen, or `weights`.
+    interval: a time (`10ms`) or `rtt`; `packet` for a decision at each packet.
     paths: 1 to decide for each path by itself; n for one decision for a group of n paths.
     state: of a recurrent policy, the number of values that it carries from decision to decision: the last ones of the
         model's output return as the last ones of its next input, and are 0 at first.
@@ -54,15 +59,16 @@ def export_onnx(
     interval: str,
     paths: int = 1,
     activation: Activation = "Tanh",
+    at_most: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     deviation: ArrayLike | None = None,
     clip: float | None = None,
 ) -> None:
     """Writes a multilayer perceptron as a policy.
 
-    The observation, less `mean` and divided by `deviation`, both a number for each element, and limited to plus or
-    minus `clip`, goes through `layers`: pairs of weights (inputs x outputs) and biases. `activation` follows every
-    layer but the last, whose outputs are the action. The other arguments are those of `metadata`.
+    The observation, limited to `at_most`, less `mean` and divided by `deviation`, each a number for each element, and
+    limited to plus or minus `clip`, goes through `layers`: pairs of weights (inputs x outputs) and biases. `activation`
+    follows every layer but the last, whose outputs are the action. The other arguments are those of `metadata`.
 
     Raises ValueError for shapes that do not match, and ImportError without `onnx`.
     """
@@ -85,7 +91,7 @@ def export_onnx(
         source = nodes[-1].output[0] if nodes else "observation"
         nodes.append(helper.make_node(operator, [source, *operands], [f"{operator.lower()}{len(nodes)}"]))
 
-    for name, operator, value in (("mean", "Sub", mean), ("deviation", "Div", deviation)):
+    for name, operator, value in (("at_most", "Min", at_most), ("mean", "Sub", mean), ("deviation", "Div", deviation)):
         if value is not None:
             constants[name] = np.broadcast_to(np.asarray(value, np.float32), (inputs,))
             step(operator, name)

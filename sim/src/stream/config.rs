@@ -74,8 +74,12 @@ impl MultipathConfig {
         Ok(Self { subflows: model.subflows.clone(), paths, entry, weights: model.weights.clone(), parameters })
     }
 
-    pub(crate) fn scheduler(&self) -> Box<dyn Scheduler> {
-        self.entry.scheduler(&self.weights, 0, &self.parameters).expect("`new` has checked the parameters")
+    /// The scheduler of a connection with this controller, and the controller, whose events it may watch.
+    pub(crate) fn scheduler(&self, controller: Box<dyn Controller>) -> (Box<dyn Scheduler>, Box<dyn Controller>) {
+        let scheduler = self.entry.scheduler(&self.weights, 0, &self.parameters);
+        let mut scheduler = scheduler.expect("`new` has checked the parameters");
+        let controller = scheduler.watch(controller);
+        (scheduler, controller)
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct StreamFlow<T: Transport> {
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
     limits: FlowLimits,
-    /// Why the controllers of earlier connections failed.
+    /// Why the controllers or schedulers of earlier connections failed.
     controller_failures: Vec<String>,
     rtt: Distribution,
     /// Subflow and value of the latest sample, until it is traced.
@@ -311,10 +311,11 @@ impl<T: Transport> StreamFlow<T> {
         self.delivered_before + self.bytes_below(self.receiver.delivered())
     }
 
-    /// Keeps the reason why the current connection's controller has failed, if it has.
+    /// Keeps the reason why the current connection's controller or scheduler has failed, if one has.
     fn keep_controller_failure(&mut self) {
-        let failure = self.sender.controller_mut().and_then(|controller| controller.failure());
-        self.controller_failures.extend(failure.map(str::to_owned));
+        let failure = self.sender.controller_mut().and_then(|controller| controller.failure().map(str::to_owned));
+        let of_scheduler = || self.sender.scheduler_mut().and_then(|it| it.failure().map(str::to_owned));
+        self.controller_failures.extend(failure.or_else(of_scheduler));
     }
 
     /// The sum of a counter over all connections.

@@ -81,10 +81,11 @@ impl Transport for Mptcp {
 
     fn ends(&self, number: u16) -> (Sender, Receiver) {
         let (controller, rng) = self.config.controller(number);
+        let (scheduler, controller) = self.multipath.scheduler(controller);
         let config = self.connection_config();
         let subflows = self.paths().len();
         let receiver = mptcp::Receiver::new(self.config.receiver, subflows, config.stack);
-        let sender = mptcp::Sender::new(config, controller, rng, self.multipath.scheduler(), self.multipath.entry.fill);
+        let sender = mptcp::Sender::new(config, controller, rng, scheduler, self.multipath.entry.fill);
         (
             Sender { machine: sender, stats: SenderStats::new(subflows) },
             Receiver { machine: receiver, stats: ReceiverStats::new(subflows) },

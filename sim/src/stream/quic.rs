@@ -101,9 +101,10 @@ impl Transport for Quic {
 
     fn ends(&self, number: u16) -> (Sender, Receiver) {
         let (controller, rng) = self.config.controller(number);
+        let (scheduler, controller) = self.multipath.scheduler(controller);
         let receiver = self.receiver_config();
         let config = self.connection_config(receiver.window);
-        let sender = quic::Sender::new(config, controller, rng, self.multipath.scheduler());
+        let sender = quic::Sender::new(config, controller, rng, scheduler);
         let paths = self.paths().len();
         (
             Sender { machine: sender, stats: SenderStats::new(paths) },

@@ -58,8 +58,8 @@ pub struct Run {
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
     #[serde(default)]
     pub cpu: Vec<Cpu>,
-    /// Connections and ends of the tunnel at whose congestion control another algorithm took the configured one's place,
-    /// as CUBIC does for a learned policy that fails.
+    /// Connections and ends of the tunnel at whose congestion control or scheduler another algorithm took the configured
+    /// one's place, as CUBIC and `minrtt` do for a learned policy that fails.
     #[serde(default)]
     pub controller_failures: u64,
     /// Why the first of them did; empty if none did.

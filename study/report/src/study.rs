@@ -241,7 +241,7 @@ fn controller_failure(whose: &str, runs: &[Run]) -> Option<String> {
     let connections: u64 = failed().map(|run| run.controller_failures).sum();
     failed().next().map(|first| {
         format!(
-            "In {} of {}{whose} the congestion control failed, on {}, and CUBIC took its place: {}.",
+            "In {} of {}{whose} a policy failed, on {}, and a classical algorithm took its place: {}.",
             failed().count(),
             plural(runs.len(), "run"),
             plural(connections as usize, "connection"),

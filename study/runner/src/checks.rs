@@ -2,10 +2,10 @@
 //! size of the time series.
 
 use crate::Error;
-use control::{ParamKind, registry};
+use control::{ParamError, ParamKind, Parameter, registry};
 use scenario::Scenario;
-use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
-use schedule::{Fill, Needs, SchedulerEntry};
+use scenario::model::{AlgorithmChoice, Experiment, FlowKind, NEEDS_CONGESTION, OFF, Tunnel};
+use schedule::{Fill, Needs, Scheduler, SchedulerEntry};
 use std::collections::HashSet;
 
 /// Maximum number of values in all time series of a study. They are held in memory until the tables are written.
@@ -64,32 +64,41 @@ fn scheduler_errors(scenario: &Scenario) -> Vec<scenario::Error> {
         }
         let tunnel = cell.experiment.tunnel.as_ref();
         errors.extend(tunnel.and_then(|tunnel| check_tunnel_scheduler(scenario, index, tunnel).err()));
-        for flow in &cell.experiment.flows {
-            if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
-                let key = format!("flow.{}.scheduler", flow.name);
-                errors.extend(scheduler_of(scenario, index, &key, &multipath.scheduler).err());
-            }
-        }
+        let of_flows = flow_schedulers(&cell.experiment);
+        errors.extend(of_flows.filter_map(|(key, choice)| scheduler_of(scenario, index, &key, choice).err()));
     }
     errors
+}
+
+/// The schedulers of the flows, with their keys.
+fn flow_schedulers(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
+    experiment.flows.iter().filter_map(|flow| match &flow.kind {
+        FlowKind::Tcp { multipath: Some(multipath), .. } => {
+            Some((format!("flow.{}.scheduler", flow.name), &multipath.scheduler))
+        }
+        _ => None,
+    })
+}
+
+/// The scheduler of the tunnel.
+fn tunnel_scheduler(tunnel: &Tunnel) -> &AlgorithmChoice {
+    tunnel.ropewalk.as_ref().map_or(&tunnel.mpt_scheduler, |ropewalk| &ropewalk.options.scheduler)
 }
 
 /// Checks that the tunnel can use its scheduler: MPT's has no measurements, Ropewalk's no send buffers of paths.
 fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), scenario::Error> {
     let key = "tunnel.scheduler";
-    let (choice, is_usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
-        None => (
-            &tunnel.mpt_scheduler,
-            |entry| entry.needs == Needs::Nothing,
-            "needs measurements of each path, which MPT does not make",
-        ),
-        Some(ropewalk) => (
-            &ropewalk.options.scheduler,
-            |entry| entry.fill == Fill::Cwnd,
-            "fills send buffers, which paths of a tunnel do not have",
-        ),
+    let choice = tunnel_scheduler(tunnel);
+    let (is_usable, reason): (fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
+        None => (|entry| entry.needs == Needs::Nothing, "needs measurements of each path, which MPT does not make"),
+        Some(_) => (|entry| entry.fill == Fill::Cwnd, "fills send buffers, which paths of a tunnel do not have"),
     };
-    let entry = scheduler_of(scenario, cell, key, choice)?;
+    let (entry, scheduler) = scheduler_of(scenario, cell, key, choice)?;
+    let is_off = tunnel.ropewalk.as_ref().is_some_and(|ropewalk| ropewalk.options.congestion.name == OFF);
+    if is_off && scheduler.watches() {
+        let message = format!("the policy {NEEDS_CONGESTION}");
+        return Err(scenario.error_in(cell, key, &message, "leave out `congestion`, or name an algorithm"));
+    }
     if is_usable(entry) {
         return Ok(());
     }
@@ -99,22 +108,28 @@ fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> 
     Err(scenario.error_in(cell, key, &format!("`{}` {reason}", choice.name), &help))
 }
 
-/// The registry entry of a scheduler, with its parameters checked.
+/// The registry entry of a scheduler, and the scheduler with its parameters.
 fn scheduler_of(
     scenario: &Scenario,
     cell: usize,
     key: &str,
     choice: &AlgorithmChoice,
-) -> Result<&'static SchedulerEntry, scenario::Error> {
+) -> Result<(&'static SchedulerEntry, Box<dyn Scheduler>), scenario::Error> {
     let entry =
         known_scheduler(&choice.name).map_err(|(message, help)| scenario.error_in(cell, key, &message, &help))?;
-    match entry.scheduler(&[], 0, &choice.parameters) {
-        Ok(_) => Ok(entry),
-        Err(error) => {
-            let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
-            let (key, message) = (format!("{key}.{}", error.key), format!("{}: {error}", entry.name));
-            Err(scenario.error_in(cell, &key, &message, &help))
-        }
+    let scheduler = entry.scheduler(&[], 0, &choice.parameters).map_err(|error| {
+        let help = parameter_help(&error, entry.parameters, "schedulers", entry.name, entry.source);
+        let (key, message) = (format!("{key}.{}", error.key), format!("{}: {error}", entry.name));
+        scenario.error_in(cell, &key, &message, &help)
+    })?;
+    Ok((entry, scheduler))
+}
+
+/// Where one reads about a wrong parameter: in the list of the registry, or on the page about a file.
+fn parameter_help(error: &ParamError, parameters: &[Parameter], list: &str, name: &str, source: &str) -> String {
+    match parameters.iter().any(|it| it.name == error.key && matches!(it.kind, ParamKind::File)) {
+        true => format!("{source} says what the file of `{name}` may contain"),
+        false => format!("`ropewalk list {list} {name}` shows its parameters"),
     }
 }
 
@@ -172,11 +187,19 @@ fn congestion_control_errors(scenario: &Scenario) -> Vec<scenario::Error> {
     errors.take(MAX_ERRORS_READ).collect()
 }
 
-/// The notes of the congestion controls of all cells on their parameters, each with its first key.
-pub(crate) fn congestion_control_notes(scenario: &Scenario) -> Vec<String> {
+/// The notes of the congestion controls and schedulers of all cells on their parameters, each with its first key.
+pub(crate) fn algorithm_notes(scenario: &Scenario) -> Vec<String> {
     let mut notes: Vec<(String, String)> = Vec::new();
-    for (key, choice) in scenario.cells.iter().flat_map(|cell| congestions(&cell.experiment)) {
-        let of_choice = registry::find(&choice.name).map_or_else(Vec::new, |entry| entry.notes(&choice.parameters));
+    let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
+    let of_congestions = experiments().flat_map(congestions).map(|(key, choice)| {
+        let entry = registry::find(&choice.name);
+        (key, entry.map_or_else(Vec::new, |entry| entry.notes(&choice.parameters)))
+    });
+    let of_schedulers = experiments().flat_map(schedulers).map(|(key, choice)| {
+        let scheduler = schedule::find(&choice.name).map(|entry| entry.scheduler(&[], 0, &choice.parameters));
+        (key, scheduler.and_then(Result::ok).map_or_else(Vec::new, |scheduler| scheduler.notes()))
+    });
+    for (key, of_choice) in of_congestions.chain(of_schedulers) {
         for note in of_choice {
             if !notes.iter().any(|(_, known)| *known == note) {
                 notes.push((key.clone(), note));
@@ -184,6 +207,12 @@ pub(crate) fn congestion_control_notes(scenario: &Scenario) -> Vec<String> {
         }
     }
     notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect()
+}
+
+/// The schedulers of the flows and of the tunnel, with their keys.
+pub(crate) fn schedulers(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
+    let of_tunnel = experiment.tunnel.iter().map(|tunnel| ("tunnel.scheduler".to_owned(), tunnel_scheduler(tunnel)));
+    flow_schedulers(experiment).chain(of_tunnel)
 }
 
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.
@@ -213,11 +242,7 @@ fn check_congestion_control(
     };
     entry.controller(&congestion.parameters).map(drop).map_err(|error| {
         let key = format!("{key}.{}", error.key);
-        let is_file = entry.parameters.iter().any(|it| it.name == error.key && matches!(it.kind, ParamKind::File));
-        let help = match is_file {
-            true => format!("{} says what the file of `{}` may contain", entry.source, entry.name),
-            false => format!("`ropewalk list algorithms {}` shows its parameters", entry.name),
-        };
+        let help = parameter_help(&error, entry.parameters, "algorithms", entry.name, entry.source);
         scenario.error_in(cell, &key, &format!("{}: {error}", entry.name), &help)
     })
 }

@@ -1,9 +1,9 @@
 //! Versions of the code that is not the program's: of algorithms, schedulers and stacks that were registered at run time.
 
-use crate::checks::congestions;
+use crate::checks::{congestions, schedulers};
 use control::registry;
 use scenario::Scenario;
-use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
+use scenario::model::FlowKind;
 use std::collections::BTreeMap;
 
 /// The code version of each registered algorithm, scheduler and stack that a scenario names; none for built-in ones.
@@ -12,7 +12,7 @@ pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
     let algorithms = experiments().flat_map(congestions).filter_map(|(_, choice)| registry::find(&choice.name));
     let algorithms = algorithms.map(|entry| (entry.name, entry.properties.code_version));
-    let schedulers = experiments().flat_map(schedulers).filter_map(|choice| schedule::find(&choice.name));
+    let schedulers = experiments().flat_map(schedulers).filter_map(|(_, choice)| schedule::find(&choice.name));
     let schedulers = schedulers.map(|entry| (entry.name, entry.code_version));
     let named =
         |kind: &str, (name, version): (&str, Option<&str>)| Some((format!("{kind} {name}"), version?.to_owned()));
@@ -24,17 +24,4 @@ pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let stacks = stacks.map(|entry| (entry.name, Some(entry.code_version)));
     let schedulers = schedulers.filter_map(|entry| named("scheduler", entry));
     algorithms.chain(schedulers).chain(stacks.filter_map(|entry| named("stack", entry))).collect()
-}
-
-/// The schedulers of the flows and of the tunnel.
-fn schedulers(experiment: &Experiment) -> impl Iterator<Item = &AlgorithmChoice> {
-    let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
-        FlowKind::Tcp { multipath, .. } => multipath.as_ref().map(|multipath| &multipath.scheduler),
-        FlowKind::ConstantRate { .. } | FlowKind::Hosted(_) => None,
-    });
-    let of_tunnel = experiment.tunnel.as_ref().map(|tunnel| match &tunnel.ropewalk {
-        None => &tunnel.mpt_scheduler,
-        Some(ropewalk) => &ropewalk.options.scheduler,
-    });
-    of_flows.chain(of_tunnel)
 }

@@ -24,7 +24,7 @@ pub struct Plan {
 pub fn plan(scenario: &Scenario, driver: &dyn Driver, partial: bool) -> Result<Plan, Error> {
     let checked = driver.check(scenario, partial)?;
     let mut plan = Plan { keys: Vec::new(), costs: Vec::new(), notes: checked.notes };
-    plan.notes.extend(checks::congestion_control_notes(scenario));
+    plan.notes.extend(checks::algorithm_notes(scenario));
     for cell in checked.cells {
         let cost = cost::estimate(&scenario.cells[cell].experiment);
         plan.keys.extend(scenario.seeds.iter().map(|seed| (cell, *seed)));

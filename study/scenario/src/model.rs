@@ -8,7 +8,7 @@ mod tunnel;
 mod variation;
 
 pub use application::{Application, Distribution, Playback, Requests, Video};
-pub use machine::{OFF, TunnelOptions};
+pub use machine::{NEEDS_CONGESTION, OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
 pub use transport::mptcp::{MptcpStack, SendBufferRule};
 pub use transport::tcp::sender::LossRecovery;

@@ -70,7 +70,7 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     let timeout = or_dash(reorder.timeout_ms, |ms| format!("{ms:.0} ms"));
     line("reorder buffer", format!("{backlog}, timeout {timeout}, {} late", reorder.late_packets));
     if let Some(reason) = &peer.controller_failure {
-        line("congestion control", format!("cubic, because the policy failed: {reason}"));
+        line("policy", format!("failed, a classical algorithm is in its place: {reason}"));
     }
     if let Some(status) = &peer.realtime {
         let RealtimeStatus { traffic, moves, copied_packets, first_copies, wasted_copies, .. } = status;

@@ -164,7 +164,7 @@ pub struct PeerStatus {
     pub ingress_queue: IngressQueue,
     /// The buffer of received packets.
     pub reorder_buffer: ReorderBuffer,
-    /// Why CUBIC controls the paths instead of the configured policy; null while the policy does.
+    /// Why CUBIC controls the paths, or `minrtt` schedules them, instead of the configured policy; null while the policy does.
     #[serde(default)]
     pub controller_failure: Option<String>,
     /// Lost fragments that were retransmitted.

@@ -13,6 +13,9 @@ pub const MAX_PATHS: usize = 16;
 /// The name that turns congestion control off.
 pub const OFF: &str = "off";
 
+/// What is wrong with a [scheduler that watches](Scheduler::watches) and a tunnel without congestion control.
+pub const NEEDS_CONGESTION: &str = "decides by what congestion control measures, and `congestion` is \"off\"";
+
 /// Options of a tunnel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelOptions {
@@ -89,12 +92,18 @@ impl TunnelOptions {
     /// The configuration of an endpoint whose paths have these weights, by path id, and which draws from `entropy`.
     ///
     /// # Errors
-    /// A message that names an unknown algorithm, or a parameter that the algorithm does not have.
+    /// A message that names an unknown algorithm, a parameter that the algorithm does not have, or a scheduler that needs
+    /// congestion control if there is none.
     pub fn endpoint_config(&self, weights: &[u32], entropy: Entropy) -> Result<EndpointConfig, String> {
         let AlgorithmChoice { name, parameters } = &self.scheduler;
         let entry = schedule::find(name).ok_or_else(|| format!("there is no scheduler `{name}`"))?;
-        let scheduler = entry.scheduler(weights, 0, parameters).map_err(|error| format!("{name}: {error}"))?;
-        Ok(EndpointConfig { scheduler, controller: self.controller()?, options: self.clone(), entropy })
+        let mut scheduler = entry.scheduler(weights, 0, parameters).map_err(|error| format!("{name}: {error}"))?;
+        let controller = self.controller()?;
+        if controller.is_none() && scheduler.watches() {
+            return Err(format!("scheduler `{name}`: {NEEDS_CONGESTION}"));
+        }
+        let controller = controller.map(|controller| scheduler.watch(controller));
+        Ok(EndpointConfig { scheduler, controller, options: self.clone(), entropy })
     }
 
     fn controller(&self) -> Result<Option<Box<dyn Controller>>, String> {

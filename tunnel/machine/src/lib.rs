@@ -21,7 +21,9 @@ mod status;
 mod streams;
 
 pub use coalescing::{Coalescing, Reads};
-pub use config::{EndpointConfig, MAX_PATHS, OFF, PathClasses, PathConfig, RealtimeOptions, TunnelOptions};
+pub use config::{
+    EndpointConfig, MAX_PATHS, NEEDS_CONGESTION, OFF, PathClasses, PathConfig, RealtimeOptions, TunnelOptions,
+};
 pub use endpoint::Endpoint;
 pub use entropy::Entropy;
 pub use packet::{

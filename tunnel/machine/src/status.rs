@@ -18,7 +18,7 @@ pub enum EndpointEvent {
     PathNamed(PathId),
     /// The peer closed the tunnel.
     Closed,
-    /// The congestion control failed, and another algorithm has taken its place; the status says why.
+    /// The congestion control or the scheduler failed, and another algorithm has taken its place; the status says why.
     ControllerFailed,
 }
 
@@ -176,6 +176,6 @@ pub struct EndpointStatus {
     pub reorder_timeout: Span,
     /// Payload of a full fragment, bytes.
     pub fragment_size: u32,
-    /// Why the congestion control runs a different algorithm than the configured one, if it does.
+    /// Why the congestion control or the scheduler runs a different algorithm than the configured one, if one does.
     pub controller_failure: Option<String>,
 }

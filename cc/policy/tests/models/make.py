@@ -271,6 +271,34 @@ save("wrong-action", layer, zero, [1, 2], [1, 1], meaning(action="steer"))
 save("wrong-interval", layer, zero, [1, 2], [1, 1], meaning(interval="10us"))
 save("no-metadata", layer, zero, [1, 2], [1, 1])
 
+# Schedulers over two paths. `by-packet` prefers a short RTT and few packets in flight, and room more than both.
+packet = {"observation": "packet", "action": "path", "interval": "packet", "paths": "2"}
+by_path = np.zeros((19, 2), dtype=np.float32)
+for path in range(2):
+    by_path[8 * path + np.array([1, 2, 5]), path] = [40, -1, -0.5]
+save("by-packet", layer, {"w": by_path}, [1, 19], [1, 2], meaning(**packet))
+# `by-path` and `by-weights` prefer the path with the shorter queue and fewer losses.
+shorter = f32([[-50, 0], [-1, 0], [0, -50], [0, -1]])
+two = {"interval": "50ms", "paths": "2"}
+save("by-path", layer, {"w": shorter}, [1, 4], [1, 2], meaning(**two, action="path"))
+steer = [node("MatMul", ["observation", "w"], ["h"]), node("Tanh", ["h"], ["action"])]
+save("by-weights", steer, {"w": shorter / 50}, [1, 4], [1, 2], meaning(**two, action="weights"))
+minus = {"w": np.zeros((19, 2), dtype=np.float32), "one": f32([1, 1])}
+save("nan-packet", root, minus, [1, 19], [1, 2], meaning(**packet))
+minus = {"w": np.zeros((4, 2), dtype=np.float32), "one": f32([1, 1])}
+save("nan-path", root, minus, [1, 4], [1, 2], meaning(**two, action="path"))
+rounded = {"w": by_path.astype(np.float64)}
+save("rounded-packet", layer, rounded, [1, 19], [1, 2], meaning(**packet), element=TensorProto.DOUBLE)
+for name, changes in (
+    ("history", {"history": "2"}),
+    ("interval", {"interval": "10ms"}),
+    ("observation", {"observation": "orca"}),
+    ("action", {"action": "weights"}),
+    ("paths", {"paths": "1"}),
+    ("size", {"paths": "3"}),
+):
+    save(f"wrong-packet-{name}", layer, {"w": by_path}, [1, 19], [1, 2], meaning(**{**packet, **changes}))
+
 # A batch of any size, and 64-bit floats.
 identity = [node("Identity", ["observation"], ["action"])]
 save("dynamic", identity, {}, ["batch", 3], ["batch", 3])

@@ -5,3 +5,4 @@
 mod files;
 mod onnx;
 mod reference;
+mod schedulers;

@@ -154,7 +154,10 @@ impl<'s> Walk<'s> {
     fn choices(&self, property: &'s Value, key: &str) -> Vec<String> {
         match key.rsplit('.').next() {
             Some("congestion") => return registry::entries().iter().map(|entry| entry.name.to_owned()).collect(),
-            Some("scheduler") => return schedule::entries().iter().map(|entry| entry.name.to_owned()).collect(),
+            Some("scheduler") => {
+                let without_file = schedule::entries().into_iter().filter(|entry| !entry.needs_file());
+                return without_file.map(|entry| entry.name.to_owned()).collect();
+            }
             _ => {}
         }
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -72,7 +72,8 @@ pub fn candidates(paths: &[String], kernel: Option<&[String]>, tunnel: bool) -> 
         if !tunnel && !is_coupled {
             ranked.extend(paths.iter().map(|path| (place, candidate(Mode::Single(path.clone()), None))));
         }
-        let schedulers = schedule::entries().into_iter().map(|entry| entry.name).filter(|name| *name != ONE_PATH);
+        let schedulers = schedule::entries().into_iter().filter(|entry| !entry.needs_file() && entry.name != ONE_PATH);
+        let schedulers = schedulers.map(|entry| entry.name);
         for (second, scheduler) in ordered(schedulers, &FIRST_SCHEDULERS).into_iter().filter(|_| is_multipath) {
             if !tunnel && (kernel.is_none() || scheduler == KERNEL_SCHEDULER) {
                 ranked.push((place + second, candidate(Mode::Mptcp, Some(scheduler))));

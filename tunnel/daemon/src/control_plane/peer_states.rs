@@ -134,7 +134,7 @@ impl PeerState {
                 events.push(Event::new(EventLevel::Warn, EventKind::ServerMoved, message));
             }
             PeerChange::ControllerFailed(reason) => {
-                let message = format!("the congestion policy failed, CUBIC takes its place: {reason}");
+                let message = format!("a policy failed, a classical algorithm takes its place: {reason}");
                 events.push(Event::new(EventLevel::Warn, EventKind::ControllerFailed, message));
             }
             PeerChange::Path(path, change) => {

@@ -61,7 +61,7 @@ pub enum PeerChange {
     Removed,
     /// The peer, one of several servers, carries the packets of these networks from now on.
     Active(Vec<IpNet>),
-    /// The congestion policy failed for this reason; CUBIC has taken its place.
+    /// A policy of congestion control or of the scheduler failed for this reason; CUBIC or `minrtt` has taken its place.
     ControllerFailed(String),
     /// Something happened to a path.
     Path(PathName, PathChange),

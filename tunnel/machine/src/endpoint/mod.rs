@@ -455,8 +455,10 @@ impl<P: Payload> Endpoint<P> {
         self.paths.get(id.index()).and_then(Option::as_ref)
     }
 
+    /// Why the controller or the scheduler has failed.
     fn controller_failure(&self) -> Option<&str> {
-        self.controller.controller.as_ref().and_then(|controller| controller.failure())
+        let failure = self.controller.controller.as_ref().and_then(|controller| controller.failure());
+        failure.or_else(|| self.scheduler.failure())
     }
 
     /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.

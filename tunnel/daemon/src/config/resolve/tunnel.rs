@@ -4,7 +4,7 @@ use super::context::{Context, flag};
 use super::value;
 use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
 use control::{AlgorithmChoice, FILE, ParamError, ParamValue};
-use machine::{OFF, TunnelOptions};
+use machine::{NEEDS_CONGESTION, OFF, TunnelOptions};
 use parse::{Diagnostic, Spanned, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
 use std::path::Path;
@@ -20,7 +20,9 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
     }
     let congestion =
         values.congestion.as_ref().and_then(|choice| context.ok(congestion(choice, context.is_mpt, context.folder)));
-    let scheduler = values.scheduler.as_ref().and_then(|choice| context.ok(scheduler(choice, weights, context)));
+    let is_off = !context.is_mpt && congestion.as_ref().is_some_and(|choice| choice.name == OFF);
+    let scheduler =
+        values.scheduler.as_ref().and_then(|choice| context.ok(scheduler(choice, weights, is_off, context)));
     let timeout = value::time(values.max_reorder_timeout.as_ref(), context);
     TunnelOptions {
         congestion: congestion.unwrap_or(default.congestion),
@@ -95,6 +97,7 @@ fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool, folder: &Path) -> Res
 fn scheduler(
     choice: &Spanned<NameOrTable>,
     weights: &[u32],
+    is_off: bool,
     context: &Context<'_>,
 ) -> Result<AlgorithmChoice, Diagnostic> {
     let (scheduler, is_mpt) = (algorithm_choice(choice, context.folder)?, context.is_mpt);
@@ -119,7 +122,11 @@ fn scheduler(
         ));
     }
     let result = entry.scheduler(weights, 0, &scheduler.parameters);
-    result.map_err(|error| bad_parameter(&error, choice, entry.name, "schedulers"))?;
+    let made = result.map_err(|error| bad_parameter(&error, choice, entry.name, "schedulers"))?;
+    if is_off && made.watches() {
+        let help = "leave out `congestion`, or name an algorithm";
+        return Err(Diagnostic::new(choice.span(), format!("the policy {NEEDS_CONGESTION}")).with_help(help));
+    }
     Ok(scheduler)
 }
 
