@@ -1,16 +1,18 @@
 """Tries the environments with current frameworks that need PyTorch. No part of the test suite: PyTorch and
 its libraries take some gigabytes.
 
-    pip install 'ropewalk[learning]' -r python/requirements-frameworks.txt
-    python python/tests/frameworks.py [PART ...]
+    cargo xtask test frameworks
+    python python/tests/frameworks.py [PART ...]    # in target/python-frameworks, which that has made
 
-Prints a line for each part, with the versions of what it tries. A part whose package is missing is named as skipped.
+Prints a line for each part, with the versions of what it tries. A part whose package is missing is named as
+skipped. After a part that fails the others go on.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -104,40 +106,6 @@ def rllib() -> None:
     ray.shutdown()
 
 
-def recording() -> None:
-    """Data sets of Minari: of a drawn world, and of a scheduler's choices."""
-    import minari
-
-    for name, keys in ((SINGLE, {"duration_s": 0.5}), (SCENARIO, {"decides": "path", **SCHEDULED})):
-        env = minari.DataCollector(gymnasium.make(name, **keys))
-        env.reset(seed=1)
-        while not env.step(env.action_space.sample())[3]:
-            pass
-        assert env.create_dataset("ropewalk/tried-v0").total_steps > 10
-        minari.delete_dataset("ropewalk/tried-v0")
-
-
-def cleanrl() -> None:
-    """A loop as in CleanRL: vectorised wrappers, `final_info` not needed, the masked step after an end."""
-    import torch
-
-    worlds = gymnasium.make_vec(SINGLE, 4, "vector_entry_point", **SHORT)
-    worlds = gymnasium.wrappers.vector.RecordEpisodeStatistics(worlds)
-    worlds = gymnasium.wrappers.vector.NormalizeReward(gymnasium.wrappers.vector.NormalizeObservation(worlds))
-    torch.manual_seed(1)
-    network = torch.nn.Linear(30, 1)
-    observations, _ = worlds.reset(seed=1)
-    lengths: list[int] = []
-    for _ in range(250):
-        with torch.no_grad():
-            actions = network(torch.as_tensor(observations, dtype=torch.float32)).numpy()
-        observations, _, _, truncated, infos = worlds.step(actions)
-        if truncated.any():
-            lengths.extend(infos["episode"]["l"][truncated])
-    # An interval without an event of the flow goes on.
-    assert lengths and all(0 < length <= 100 for length in lengths)
-
-
 def recurrent_as_exported(kind: str, size: int) -> None:
     """Compares a torch network, whose state is a part of its input and output, with its file."""
     import onnxruntime
@@ -200,13 +168,12 @@ PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "super_suit": (super_suit, ("supersuit", "stable-baselines3", "pettingzoo")),
     "torch_rl": (torch_rl, ("torchrl", "pettingzoo")),
     "rllib": (rllib, ("ray", "torch")),
-    "recording": (recording, ("minari",)),
-    "cleanrl": (cleanrl, ("gymnasium", "torch")),
     "recurrent": (recurrent, ("torch", "onnxruntime")),
 }
 
 
 def main(names: list[str]) -> None:
+    failed = False
     for name in names or PARTS:
         part, packages = PARTS[name]
         try:
@@ -214,8 +181,15 @@ def main(names: list[str]) -> None:
         except PackageNotFoundError as error:
             print(f"{name}: skipped, {error.name} is missing")
             continue
-        part()
-        print(f"{name}: as expected ({versions})", flush=True)
+        try:
+            part()
+            print(f"{name}: as expected ({versions})", flush=True)
+        except Exception:
+            failed = True
+            traceback.print_exc()
+            print(f"{name}: FAILED", flush=True)
+    print(f"parts: tried {len(names or PARTS)}")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":  # worker processes import this file

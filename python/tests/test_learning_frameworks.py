@@ -1,6 +1,6 @@
-"""What people put on top of environments: wrappers, videos, copies, autoreset, and Stable-Baselines3's interface.
+"""What people put on top of environments: wrappers, videos, copies, data sets, autoreset, the interface of SB3.
 
-Stable-Baselines3, SuperSuit and TorchRL themselves are tried by tests/frameworks.py, because PyTorch is large.
+Stable-Baselines3, TorchRL and RLlib themselves are tried by tests/frameworks.py, because PyTorch is large.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import pickle
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,48 @@ def test_supersuit_makes_one_vectorised_environment_of_several_agents() -> None:
     worlds = supersuit.concat_vec_envs_v1(agents, 2, num_cpus=0, base_class="gymnasium")  # copies by pickle
     observations, _ = worlds.reset(seed=1)
     assert observations.shape == worlds.step(np.zeros((4, 1), np.float32))[0].shape == (4, 30)
+    pair = ropewalk.learning.scenario_parallel_env("coexistence", ["a", "b"])
+    worlds = supersuit.concat_vec_envs_v1(supersuit.pettingzoo_env_to_vec_env_v1(pair), 2, num_cpus=0)
+    assert worlds.reset()[0].shape == (4, 30)
+
+
+@pytest.mark.parametrize("scheduler", [False, True])
+def test_minari_records_a_data_set(scheduler: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    minari = pytest.importorskip("minari")
+    short = ropewalk.Scenario.load("wifi-lte", set={"duration": "1s"})
+    of_scenario = {"scenario": short, "flow": "download", "decides": "path", "interval": "50ms"}
+    inner = gymnasium.make("Ropewalk/Scenario-v0", **of_scenario) if scheduler else gymnasium.make(SINGLE, **SHORT)
+    env, rewards = minari.DataCollector(inner), []
+    env.reset(seed=1)
+    truncated = False
+    while not truncated:
+        _, reward, _, truncated, _ = env.step(env.action_space.sample())
+        rewards.append(reward)
+    recorded = env.create_dataset("ropewalk/tried-v0")
+    assert recorded.total_steps == len(rewards) > 10
+    np.testing.assert_array_equal(recorded[0].rewards, rewards)
+    assert recorded[0].observations.shape == (len(rewards) + 1, *inner.observation_space.shape)
+
+
+def test_a_loop_as_in_cleanrl_has_episodes_of_all_steps_but_the_masked_ones() -> None:
+    worlds: Any = gymnasium.make_vec(SINGLE, 4, "vector_entry_point", duration_s=1.0, reward="orca")
+    worlds = vector_wrappers.RecordEpisodeStatistics(worlds)
+    worlds = vector_wrappers.NormalizeReward(vector_wrappers.NormalizeObservation(worlds))
+    weights = np.random.default_rng(1).standard_normal((30, 1)) / 30
+    observations, _ = worlds.reset(seed=1)
+    lengths: list[int] = []
+    steps, was_over = np.zeros(4, int), np.zeros(4, bool)
+    for _ in range(250):
+        observations, rewards, _, truncated, infos = worlds.step(np.tanh(observations @ weights).astype(np.float32))
+        assert np.isfinite(observations).all() and np.isfinite(rewards).all()
+        steps = np.where(was_over, 0, steps + 1)  # the step after an end resets that world, and has no reward
+        if truncated.any():
+            assert infos["episode"]["l"][truncated].tolist() == steps[truncated].tolist()
+            lengths.extend(steps[truncated])
+        was_over = truncated
+    # An interval without an event of the flow goes on.
+    assert lengths and all(0 < length <= 100 for length in lengths)
 
 
 def gymnasiums(mode: AutoresetMode) -> Any:

@@ -37,6 +37,7 @@ cargo xtask CHORE
   test --all-features           the same, built as --full builds it, which then need not build again
   test --full                   formatting, tidy, lints, documentation, then every test: 20 minutes
   test python                   the Python package: its wheel, types, formatting and tests
+  test frameworks               its tests, and the learning environments with frameworks that need PyTorch; 7 GB in target
   campaign [NAME [--seeds FROM..TO]]
                                 tests that draw a situation from each seed, over more seeds than `test` has; resumable
   tidy [--update]               the house rules as checks; --update lets the ratchets shrink
@@ -124,6 +125,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["test", "--all-features"] => test::quick_all_features(),
         ["test", "--full"] => test::full(),
         ["test", "python"] => test::python(),
+        ["test", "frameworks"] => test::frameworks(),
         ["campaign", options @ ..] => campaign::run(options),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),

@@ -12,13 +12,14 @@ pub(crate) fn run() -> Result<(), String> {
     environment("python", TUNNEL_TESTS).map(drop)
 }
 
-/// The folder of the environment `name` with the packages of the file `requirements`; it is made unless it already has them.
+/// The folder of the environment `name` with the packages of the file `requirements`, and of those that its first lines
+/// name (`-r FILE`); it is made unless it already has them.
 pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
     let (folder, wanted) = (shell::target().join(name), shell::root().join(requirements));
     let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let wanted = fs::read(&wanted).map_err(io_error)?;
+    let wanted = text(&wanted).map_err(io_error)?;
     let installed = folder.join("requirements.txt");
-    if fs::read(&installed).is_ok_and(|text| text == wanted) {
+    if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
         return Ok(folder);
     }
     create(&folder)?;
@@ -26,6 +27,15 @@ pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, Str
     shell::run(&format!("{} install --quiet --disable-pip-version-check -r {requirements}", pip.display()))?;
     fs::write(&installed, wanted).map_err(io_error)?;
     Ok(folder)
+}
+
+/// The text of a file of requirements, after those of the files that it names.
+fn text(file: &Path) -> std::io::Result<String> {
+    let own = fs::read_to_string(file)?;
+    let named = own.lines().filter_map(|line| line.strip_prefix("-r "));
+    let mut texts: Vec<String> = named.map(|name| text(&file.with_file_name(name.trim()))).collect::<Result<_, _>>()?;
+    texts.push(own);
+    Ok(texts.concat())
 }
 
 /// Makes an empty environment in `folder`, replacing any other.

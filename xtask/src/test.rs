@@ -133,6 +133,17 @@ pub(crate) fn python() -> Result<(), String> {
     })
 }
 
+/// `cargo xtask test frameworks`: the tests of the Python package, and what tries the environments with frameworks that
+/// need PyTorch.
+pub(crate) fn frameworks() -> Result<(), String> {
+    let mut timing = Timing::start();
+    let environment = timing.part("packages", package::frameworks_environment)?;
+    timing.part("build", || shell::run("cargo build --package ropewalk --all-features --locked"))?;
+    conclude(&mut timing, |timing, variables, total| {
+        timing.part("Python and frameworks", || package::run_frameworks(&environment, variables, total))
+    })
+}
+
 /// The parts that compute, among them Python's, or those that wait: one after another, next to the other lane.
 struct Lane {
     timing: Timing,

@@ -76,6 +76,21 @@ impl TestTotals {
         self.binary = None;
     }
 
+    /// A line of `frameworks.py`: `PART: as expected (...)`, `PART: skipped, ...` or `PART: FAILED`, and the last one.
+    pub(super) fn add_part(&mut self, line: &str) {
+        let Some((part, result)) = line.split_once(": ") else { return };
+        match result.split_once([',', ' ']).map_or(result, |(first, _)| first) {
+            "as" => self.passed += 1,
+            "skipped" => {
+                let reason = result.trim_start_matches("skipped, ");
+                self.skipped.insert(self.name(part), format!("missing: {reason}"));
+            }
+            "FAILED" => self.failed.push(self.name(part)),
+            "tried" => self.binary = None,
+            _ => {}
+        }
+    }
+
     /// Adds the results of another thread.
     pub(super) fn merge(&mut self, other: Self) {
         let Self { passed, failed, unsteady, skipped, times, binary } = other;
@@ -225,6 +240,26 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
             5 passed, 1 failed, 1 skipped\n";
         assert_eq!(total.summary(), expected);
         assert_eq!(total.times, [(1.25, "pytest::python/tests/test_run.py::test_a".to_owned())]);
+    }
+
+    #[test]
+    fn the_parts_of_frameworks_are_counted() {
+        let mut total = TestTotals::default();
+        total.begin_binary("frameworks".to_owned());
+        let lines = [
+            "torch_rl: as expected (torchrl 0.14.1, pettingzoo 1.27.0)",
+            "rllib: skipped, ray is missing",
+            "ValueError: no such thing",
+            "recording: FAILED",
+            "parts: tried 3",
+        ];
+        lines.iter().for_each(|line| total.add_part(line));
+        total.end_binary();
+        let expected = "\n\
+            skipped: frameworks::rllib: missing: ray is missing\n\
+            FAILED: frameworks::recording\n\n\
+            1 passed, 1 failed, 1 skipped\n";
+        assert_eq!(total.summary(), expected);
     }
 
     #[test]
