@@ -5,6 +5,7 @@ use crate::{Addresses, Body, Chunk, ConnectionId, Event, Header, Message, Relay,
 use std::net::{Ipv4Addr, SocketAddr};
 use units::{Instant, Span};
 use wire::check::Choices;
+use wire::relay::Gaps;
 
 /// Bytes of a connection, represented by their number.
 #[derive(Clone, Debug)]
@@ -94,12 +95,22 @@ fn receive_any(relay: &mut Relay<Length>, choices: &mut Choices<'_>, now: Instan
         let shift = choices.byte() & 63;
         choices.below(1 << 32) << 31 >> shift
     };
-    let body = match choices.below(6) {
+    let body = match choices.below(7) {
         0 => Body::Open(addresses(choices.byte())),
         1 => Body::Accept { window_end: offset(choices) },
         2 | 3 => Body::Data { offset: offset(choices), length: choices.below(1 << 16) as u16, fin: flags & 4 != 0 },
         4 => Body::Ack { offset: offset(choices), window_end: offset(choices), gap_end: offset(choices) },
-        _ => Body::Reset(ResetReason::Refused),
+        5 => Body::Reset(ResetReason::Refused),
+        _ => {
+            let mut end = offset(choices);
+            let mut gaps = Gaps::new(end);
+            for _ in 0..choices.below(8) {
+                let start = end + choices.below(1 << 12);
+                end = start + choices.below(1 << 12);
+                gaps.push(start..end);
+            }
+            Body::Gaps(gaps)
+        }
     };
     let header = Header { opened_by_sender: !id.is_local, connection: id.number, body };
     // As it comes from the wire.

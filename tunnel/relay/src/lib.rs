@@ -18,9 +18,10 @@ mod event;
 mod memory;
 mod receive_stream;
 mod relay;
+mod repair;
 mod schedule;
 mod send_stream;
 
 pub use event::{Chunk, ConnectionId, ConnectionStatus, Event, Message, RelayConfig};
 pub use relay::Relay;
-pub use wire::relay::{Addresses, Body, Header, ResetReason};
+pub use wire::relay::{Addresses, Body, Gaps, Header, ResetReason};

@@ -4,12 +4,16 @@ use crate::chunks::Chunks;
 use crate::event::Chunk;
 use crate::memory::{INITIAL_WINDOW, Memory};
 use std::collections::BTreeMap;
+use units::{Instant, Span};
+use wire::relay::Gaps;
 
 /// Maximum size of the window, bytes: 1 Gbit/s for 134 ms.
 const MAX_WINDOW: u64 = 16 << 20;
 /// Maximum number of later chunks: storing a message takes a step for each that it overlaps. 16 MiB in chunks of 1 ms
 /// at 100 Mbit/s are 1342.
 const MAX_OUT_OF_ORDER: usize = 4096;
+/// Time after which gaps are told again: a message may have been lost. The sender sends none again sooner.
+const GAPS_INTERVAL: Span = Span::from_millis(300);
 
 /// One direction's receiving end.
 #[derive(Debug)]
@@ -21,6 +25,9 @@ pub(crate) struct ReceiveStream<C> {
     received: u64,
     /// Later chunks by their offset; they do not overlap.
     out_of_order: BTreeMap<u64, C>,
+    /// The later chunk up to which every gap was told, and when telling them began.
+    told: u64,
+    told_at: Instant,
     /// The offset at which the byte stream ends.
     end: Option<u64>,
     /// The window's end that was sent last.
@@ -45,6 +52,8 @@ impl<C: Chunk> ReceiveStream<C> {
             consumed: 0,
             received: 0,
             out_of_order: BTreeMap::new(),
+            told: 0,
+            told_at: Instant::ZERO,
             end: None,
             window_end: INITIAL_WINDOW,
             held: 0,
@@ -150,6 +159,22 @@ impl<C: Chunk> ReceiveStream<C> {
     /// The end of the first gap; the acknowledged offset if there is none.
     pub(crate) fn gap_end(&self) -> u64 {
         self.out_of_order.keys().next().copied().unwrap_or_else(|| self.acknowledgement())
+    }
+
+    /// Gaps after the first one that were not told since [`GAPS_INTERVAL`]. Further calls return the others.
+    pub(crate) fn next_gaps(&mut self, now: Instant) -> Option<Gaps> {
+        if now.since(self.told_at) >= GAPS_INTERVAL {
+            (self.told, self.told_at) = (0, now);
+        }
+        let start = self.told.max(self.gap_end());
+        let (mut gaps, mut end) = (Gaps::new(start), start);
+        for (start, chunk) in self.out_of_order.range(start..) {
+            if *start > end && !gaps.push(end..*start) {
+                break;
+            }
+            (self.told, end) = (*start, start + u64::from(chunk.len()));
+        }
+        (!gaps.is_empty()).then_some(gaps)
     }
 
     /// The window that could be sent now: half of the memory that may be held, because more is charged for a chunk than

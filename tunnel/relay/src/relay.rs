@@ -41,6 +41,8 @@ pub struct Relay<C> {
     /// Messages without data, and the connections that are to be acknowledged.
     control: VecDeque<Header>,
     acks: BTreeSet<ConnectionId>,
+    /// Those whose gaps follow an acknowledgement.
+    gaps: BTreeSet<ConnectionId>,
     schedule: Schedule,
     timers: BTreeSet<(Instant, ConnectionId)>,
     events: VecDeque<Event>,
@@ -62,6 +64,7 @@ impl<C: Chunk> Relay<C> {
             received_memory: Memory::new(config.memory_bytes),
             control: VecDeque::new(),
             acks: BTreeSet::new(),
+            gaps: BTreeSet::new(),
             schedule: Schedule::default(),
             timers: BTreeSet::new(),
             events: VecDeque::new(),
@@ -164,7 +167,8 @@ impl<C: Chunk> Relay<C> {
         Some(event)
     }
 
-    /// The next message for the peer. A data message has at most `max_bytes` of data; if that is 0, none is returned.
+    /// The next message for the peer. A data message has at most `max_bytes` of data; if that is 0, none is returned, and no
+    /// gaps after the first one of a connection.
     pub fn poll_message(&mut self, now: Instant, max_bytes: u32) -> Option<Message<C>> {
         if let Some(header) = self.control.pop_front() {
             return Some(Message { header, chunk: None });
@@ -172,10 +176,24 @@ impl<C: Chunk> Relay<C> {
         if let Some(id) = self.acks.pop_first() {
             let Some(connection) = self.connections.get_mut(&id) else { return self.poll_message(now, max_bytes) };
             let body = connection.ack(now, &self.received_memory);
+            self.gaps.insert(id);
             self.update(id);
             return Some(Message { header: header(id, body), chunk: None });
         }
-        if max_bytes == 0 { None } else { self.poll_data(now, max_bytes.min(MAX_CHUNK_BYTES)) }
+        if max_bytes == 0 {
+            return None;
+        }
+        self.poll_gaps(now).or_else(|| self.poll_data(now, max_bytes.min(MAX_CHUNK_BYTES)))
+    }
+
+    fn poll_gaps(&mut self, now: Instant) -> Option<Message<C>> {
+        loop {
+            let id = self.gaps.pop_first()?;
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let Some(gaps) = connection.receive.next_gaps(now) else { continue };
+            self.gaps.insert(id);
+            return Some(Message { header: header(id, Body::Gaps(gaps)), chunk: None });
+        }
     }
 
     fn poll_data(&mut self, now: Instant, max_bytes: u32) -> Option<Message<C>> {
@@ -227,6 +245,11 @@ impl<C: Chunk> Relay<C> {
                 }
                 self.on_window(id, window_end);
                 self.close_if_complete(now, id);
+            }
+            (Body::Gaps(gaps), _) => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    gaps.iter().for_each(|gap| connection.send.on_gap(now, gap));
+                }
             }
         }
         self.update(id);
@@ -409,6 +432,7 @@ impl<C: Chunk> Relay<C> {
         self.received_memory.used -= connection.receive.held;
         self.timers.remove(&(connection.timer, id));
         self.acks.remove(&id);
+        self.gaps.remove(&id);
         while let Some((at, oldest)) = self.closed_order.front().copied()
             && (now.since(at) >= CLOSED_TIME || self.closed_order.len() >= self.config.max_connections)
         {

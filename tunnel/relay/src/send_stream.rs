@@ -3,6 +3,7 @@
 use crate::chunks::Chunks;
 use crate::event::Chunk;
 use crate::memory::{INITIAL_WINDOW, Memory};
+use crate::repair::Repair;
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -11,13 +12,11 @@ use units::{Instant, Span};
 const MAX_UNSENT: u64 = 512 * 1024;
 /// With more unsent bytes than this there is no capacity, so that a driver reads a socket rarely and in large pieces.
 const MIN_UNSENT: u64 = 64 * 1024;
-/// Bytes sent again at a timeout, and at least at the second gap of a repair.
-const TIMEOUT_BYTES: u64 = 64 * 1024;
 /// Minimum time between two retransmissions of a gap: the first may still be in flight. With a longer RTT it is five quarters
 /// of that.
 const MIN_RETRANSMISSION_INTERVAL: Span = Span::from_millis(300);
 /// Time without an acknowledgement after which bytes are sent again. It is longer than the endpoint retransmits
-/// fragments and waits for them.
+/// fragments and waits for them. With a longer RTT it is twice that.
 const MIN_TIMEOUT: Span = Span::from_millis(1500);
 /// Maximum number of times that the timeout is doubled.
 const MAX_BACKOFF: u32 = 3;
@@ -30,18 +29,6 @@ pub(crate) struct Segment<C> {
     pub(crate) fin: bool,
 }
 
-/// The repair of what was lost in a window. An acknowledgement tells the first gap only, and every further one takes a round
-/// trip. So each sends twice as many bytes again as the one before it.
-#[derive(Debug, Default)]
-struct Repair {
-    /// The end of what was sent when it began.
-    end: u64,
-    /// The end of what was sent again last.
-    sent_again: u64,
-    /// The bytes of the next gap and of what follows it that are sent again.
-    bytes: u64,
-}
-
 /// One direction's sending end.
 #[derive(Debug)]
 pub(crate) struct SendStream<C> {
@@ -50,8 +37,6 @@ pub(crate) struct SendStream<C> {
     pub(crate) acknowledged: u64,
     /// The next offset to be sent for the first time.
     next: u64,
-    /// Index of the chunk with that offset, and the offset of its first byte.
-    next_chunk: (usize, u64),
     /// The end of what was written.
     pub(crate) end: u64,
     /// Whether nothing more will be written.
@@ -60,18 +45,15 @@ pub(crate) struct SendStream<C> {
     is_fin_acknowledged: bool,
     /// The first offset that the peer does not accept yet.
     window_end: u64,
-    /// Offsets to be sent again.
-    lost: Range<u64>,
-    /// Index of a chunk at or before the first lost offset, and the offset of its first byte.
-    lost_chunk: (usize, u64),
     is_fin_lost: bool,
     repair: Repair,
-    /// An offset, and when all before it was first sent: the acknowledgement gives the RTT.
+    /// An offset, and when all before it was first sent: the acknowledgement, or the first
+    /// one of later bytes, gives the RTT.
     timed: Option<(u64, Instant)>,
+    /// Zero before the first sample.
     rtt: Span,
     /// Whether the peer is to be asked for its window.
     is_probe_due: bool,
-    last_retransmission: Instant,
     /// When the oldest unacknowledged byte was sent, or an acknowledgement arrived, whichever is later.
     last_progress: Instant,
     backoff: u32,
@@ -87,20 +69,16 @@ impl<C: Chunk> SendStream<C> {
             chunks: Chunks::new(),
             acknowledged: 0,
             next: 0,
-            next_chunk: (0, 0),
             end: 0,
             is_finished: false,
             is_fin_sent: false,
             is_fin_acknowledged: false,
             window_end: INITIAL_WINDOW,
-            lost: 0..0,
-            lost_chunk: (0, 0),
             is_fin_lost: false,
             repair: Repair::default(),
             timed: None,
             rtt: Span::ZERO,
             is_probe_due: false,
-            last_retransmission: Instant::ZERO,
             last_progress: Instant::ZERO,
             backoff: 0,
             held: 0,
@@ -151,7 +129,7 @@ impl<C: Chunk> SendStream<C> {
 
     /// Whether [`poll`](Self::poll) has something.
     pub(crate) fn is_sendable(&self) -> bool {
-        !self.lost.is_empty() || self.next < self.end.min(self.window_end) || self.is_fin_due() || self.is_probe_due
+        self.repair.is_waiting() || self.next < self.end.min(self.window_end) || self.is_fin_due() || self.is_probe_due
     }
 
     /// The next segment, of at most `max_bytes`.
@@ -159,25 +137,17 @@ impl<C: Chunk> SendStream<C> {
         if !self.has_outstanding() {
             self.last_progress = now;
         }
-        if !self.lost.is_empty() {
-            self.last_retransmission = now;
-            let (offset, chunk) = self.first_lost(max_bytes)?;
-            self.lost.start += u64::from(chunk.len());
-            return Some(self.segment(offset, Some(chunk)));
+        if let Some(Range { start, end }) = self.repair.next() {
+            let chunk = self.chunks.part(start, end, max_bytes)?;
+            self.repair.on_sent(now, start + u64::from(chunk.len()), self.next);
+            return Some(self.segment(start, Some(chunk)));
         }
         let end = self.end.min(self.window_end);
         if self.next < end {
-            let (index, start) = self.next_chunk;
-            let chunk = self.chunks.get(index)?;
-            let from = (self.next - start) as u32;
-            let to = chunk.len().min(from + max_bytes).min(from.saturating_add((end - self.next).min(1 << 31) as u32));
-            let part = chunk.slice(from, to);
-            if to == chunk.len() {
-                self.next_chunk = (index + 1, start + u64::from(to));
-            }
+            let part = self.chunks.part(self.next, end, max_bytes)?;
             let offset = self.next;
-            self.next += u64::from(to - from);
-            if self.timed.is_none() && !self.is_in_repair() {
+            self.next += u64::from(part.len());
+            if self.timed.is_none() && self.repair.is_empty() {
                 self.timed = Some((self.next, now));
             }
             return Some(self.segment(offset, Some(part)));
@@ -198,28 +168,6 @@ impl<C: Chunk> SendStream<C> {
         Segment { offset, chunk, fin }
     }
 
-    /// Queues the unacknowledged bytes before `end` for retransmission.
-    fn lose(&mut self, end: u64) {
-        (self.repair.sent_again, self.timed) = (end, None);
-        self.lost = self.acknowledged..end;
-        self.lost_chunk = (0, self.acknowledged);
-    }
-
-    /// The first part of the lost range.
-    fn first_lost(&mut self, max_bytes: u32) -> Option<(u64, C)> {
-        loop {
-            let (index, start) = self.lost_chunk;
-            let chunk = self.chunks.get(index)?;
-            let chunk_end = start + u64::from(chunk.len());
-            if self.lost.start < chunk_end {
-                let from = (self.lost.start - start) as u32;
-                let to = (self.lost.end.min(chunk_end) - start) as u32;
-                return Some((self.lost.start, chunk.slice(from, to.min(from + max_bytes))));
-            }
-            self.lost_chunk = (index + 1, chunk_end);
-        }
-    }
-
     /// Whether something was sent that is not acknowledged.
     fn has_outstanding(&self) -> bool {
         self.acknowledged < self.next || self.is_fin_sent && !self.is_fin_acknowledged
@@ -238,51 +186,37 @@ impl<C: Chunk> SendStream<C> {
         if has_progress {
             self.release(offset.min(self.end), memory);
             (self.last_progress, self.backoff) = (now, 0);
-            if let Some((_, sent)) = self.timed.take_if(|(timed, _)| *timed <= offset) {
-                self.rtt = now.since(sent);
-            }
         }
-        let gap_end = gap_end.min(self.next);
-        if gap_end > self.acknowledged && offset == self.acknowledged && self.may_retransmit(now) {
-            self.repair(gap_end);
+        if let Some((_, sent)) = self.timed.take_if(|(timed, _)| *timed <= offset.max(gap_end)) {
+            self.rtt = now.since(sent);
+        }
+        if offset == self.acknowledged {
+            let sent_before = self.repair.on_ack(offset);
+            self.on_gap(now, offset..if gap_end > offset { gap_end } else { sent_before });
         }
     }
 
-    /// Whether lost data that was sent before the current repair began is not acknowledged.
-    fn is_in_repair(&self) -> bool {
-        self.acknowledged < self.repair.end
-    }
-
-    /// Whether what was sent again is acknowledged, or has had the time to be.
-    fn may_retransmit(&self, now: Instant) -> bool {
-        let interval = MIN_RETRANSMISSION_INTERVAL.max(self.rtt + self.rtt / 4);
-        let is_answered = self.acknowledged >= self.repair.sent_again;
-        self.lost.is_empty() && (is_answered || now.since(self.last_retransmission) >= interval)
-    }
-
-    /// Sends the gap before `gap_end` again, and more behind it if it is not the first one.
-    fn repair(&mut self, gap_end: u64) {
-        if !self.is_in_repair() {
-            (self.repair.end, self.repair.bytes) = (self.next, 0);
+    /// A range is missing at the peer although later bytes have arrived.
+    pub(crate) fn on_gap(&mut self, now: Instant, gap: Range<u64>) {
+        let gap = gap.start.max(self.acknowledged)..gap.end.min(self.next);
+        if !gap.is_empty() {
+            self.timed = None;
+            self.repair.on_gap(now, gap, self.retransmission_interval());
         }
-        let end = gap_end.max(self.repair.end.min(self.acknowledged + self.repair.bytes));
-        self.repair.bytes = TIMEOUT_BYTES.max(2 * (end - self.acknowledged));
-        self.lose(end);
+    }
+
+    /// The time in which what was sent again is acknowledged, if it arrives.
+    fn retransmission_interval(&self) -> Span {
+        match self.rtt {
+            Span::ZERO => MIN_TIMEOUT,
+            rtt => MIN_RETRANSMISSION_INTERVAL.max(rtt + rtt / 4),
+        }
     }
 
     /// Forgets the bytes before `offset`.
     fn release(&mut self, offset: u64, memory: &mut Memory) {
-        let forgotten = self.chunks.release(offset - self.acknowledged, &mut self.held, memory);
+        self.chunks.release(offset - self.acknowledged, &mut self.held, memory);
         self.acknowledged = offset;
-        self.next_chunk.0 -= forgotten;
-        if self.next_chunk.0 == 0 {
-            self.next_chunk.1 = offset;
-        }
-        self.lost.start = self.lost.start.max(offset);
-        self.lost_chunk = match self.lost_chunk.0.saturating_sub(forgotten) {
-            0 => (0, offset),
-            index => (index, self.lost_chunk.1),
-        };
     }
 
     /// Whether the driver waits for the peer's window, and no data is outstanding whose acknowledgement would carry it.
@@ -292,22 +226,29 @@ impl<C: Chunk> SendStream<C> {
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(crate) fn deadline(&self) -> Instant {
-        if self.has_outstanding() || self.waits_for_window() {
-            self.last_progress + MIN_TIMEOUT * (1 << self.backoff)
-        } else {
-            Instant::NEVER
+        if !self.has_outstanding() && !self.waits_for_window() {
+            return Instant::NEVER;
         }
+        let (since, timeout) = match self.repair.first(self.acknowledged) {
+            Some((_, sent)) => (sent, self.retransmission_interval()),
+            None => (self.last_progress, MIN_TIMEOUT.max(self.rtt * 2)),
+        };
+        since + timeout * (1 << self.backoff)
     }
 
     /// Sends the oldest bytes again if no acknowledgement has arrived for long, or asks for the window (a zero-window
-    /// probe, RFC 9293, section 3.8.6.1).
+    /// probe, RFC 9293, section 3.8.6.1). Of several gaps it is the first one: what answers it tells the others.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if now < self.deadline() {
             return;
         }
         self.last_progress = now;
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
-        self.lose(self.next.min(self.acknowledged + TIMEOUT_BYTES));
+        self.timed = None;
+        match self.repair.first(self.acknowledged) {
+            Some((end, _)) => self.repair.on_gap(now, self.acknowledged..end, Span::ZERO),
+            None => self.repair.on_timeout(self.acknowledged..self.next),
+        }
         self.is_fin_lost = self.is_fin_sent && !self.is_fin_acknowledged;
         self.is_probe_due = !self.has_outstanding();
     }

@@ -8,18 +8,21 @@
 //! data     03   offset 8   length 2   bytes
 //! ack      04   offset 8   window end 8   gap end 8
 //! reset    05   reason 1
+//! gaps     06   offset 8   count 1   of each: distance 4, length 4
 //! ```
 //! Numbers are in network order. Bytes after the message are padding.
 
 use crate::Malformed;
 use crate::reader::Reader;
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Range;
 
 const OPEN: u8 = 1;
 const ACCEPT: u8 = 2;
 const DATA: u8 = 3;
 const ACK: u8 = 4;
 const RESET: u8 = 5;
+const GAPS: u8 = 6;
 
 const OPENED_BY_SENDER: u8 = 1;
 const FIN: u8 = 2;
@@ -38,6 +41,65 @@ impl Addresses {
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { source: self.destination, destination: self.source }
+    }
+}
+
+/// Ranges of a byte stream that are missing although later bytes have arrived, ascending: some of those after the first gap,
+/// which acknowledgements have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gaps {
+    /// The offset from which the distance of the first one is counted.
+    offset: u64,
+    /// Of each, the distance from the end of the one before it, and the length.
+    list: [(u32, u32); Self::MAX],
+    count: u8,
+}
+
+impl Gaps {
+    /// Maximum number in a message.
+    pub const MAX: usize = 8;
+
+    /// None so far, of those after `offset`.
+    #[must_use]
+    pub fn new(offset: u64) -> Self {
+        Self { offset, list: [(0, 0); Self::MAX], count: 0 }
+    }
+
+    /// Adds a gap after the others. False if there is no room, or if it does not fit.
+    pub fn push(&mut self, gap: Range<u64>) -> bool {
+        let end = self.iter().last().map_or(self.offset, |gap| gap.end);
+        let distance = gap.start.checked_sub(end).and_then(|distance| u32::try_from(distance).ok());
+        let length = gap.end.checked_sub(gap.start).and_then(|length| u32::try_from(length).ok());
+        let (Some(distance), Some(length), Some(free)) = (distance, length, self.list.get_mut(usize::from(self.count)))
+        else {
+            return false;
+        };
+        *free = (distance, length);
+        self.count += 1;
+        true
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The gaps.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.list[..usize::from(self.count)].iter().scan(self.offset, |end, (distance, length)| {
+            let start = *end + u64::from(*distance);
+            *end = start + u64::from(*length);
+            Some(start..*end)
+        })
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (mut gaps, count) = (Self::new(read_offset(reader)?), reader.u8()?);
+        for entry in gaps.list.get_mut(..usize::from(count)).ok_or(Malformed::Value)? {
+            *entry = (reader.u32()?, reader.u32()?);
+        }
+        Ok(Self { count, ..gaps })
     }
 }
 
@@ -103,11 +165,13 @@ pub enum Body {
     },
     /// The connection no longer exists.
     Reset(ResetReason),
+    /// Gaps after the one that an acknowledgement has.
+    Gaps(Gaps),
 }
 
 impl Header {
     /// Maximum length, bytes.
-    pub const MAX_LEN: usize = 6 + 1 + 2 * (16 + 2);
+    pub const MAX_LEN: usize = 6 + 9 + 8 * Gaps::MAX;
 
     /// Whether an inner packet is a relay message, if it is valid at all.
     #[must_use]
@@ -125,6 +189,7 @@ impl Header {
             Body::Data { .. } => 10,
             Body::Ack { .. } => 24,
             Body::Reset(_) => 1,
+            Body::Gaps(gaps) => 9 + 8 * usize::from(gaps.count),
         }
     }
 
@@ -136,6 +201,7 @@ impl Header {
             Body::Data { fin, .. } => (DATA, fin),
             Body::Ack { .. } => (ACK, false),
             Body::Reset(_) => (RESET, false),
+            Body::Gaps(_) => (GAPS, false),
         };
         let flags = if self.opened_by_sender { OPENED_BY_SENDER } else { 0 } | if fin { FIN } else { 0 };
         buffer.extend_from_slice(&[kind, flags]);
@@ -154,13 +220,22 @@ impl Header {
                 [offset, window_end, gap_end].iter().for_each(|field| buffer.extend_from_slice(&field.to_be_bytes()));
             }
             Body::Reset(reason) => buffer.push(reason as u8),
+            Body::Gaps(Gaps { offset, list, count }) => {
+                buffer.extend_from_slice(&offset.to_be_bytes());
+                buffer.push(count);
+                for (distance, length) in &list[..usize::from(count)] {
+                    buffer.extend_from_slice(&distance.to_be_bytes());
+                    buffer.extend_from_slice(&length.to_be_bytes());
+                }
+            }
         }
     }
 
     /// Decodes the header at the beginning of `packet`; returns it with the bytes of a data message.
     ///
     /// # Errors
-    /// `Truncated`, `Type`, or `Value` for unknown flags, families and reasons, or a byte stream of 2^63 bytes or more.
+    /// `Truncated`, `Type`, or `Value` for unknown flags, families and reasons, too many gaps, or a byte stream of 2^63 bytes
+    /// or more.
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut reader = Reader(packet);
         let (kind, flags) = (reader.u8()?, reader.u8()?);
@@ -186,6 +261,7 @@ impl Header {
                 let reason = ResetReason::ALL.get(usize::from(reader.u8()?));
                 Body::Reset(*reason.ok_or(Malformed::Value)?)
             }
+            GAPS => Body::Gaps(Gaps::read(&mut reader)?),
             _ => return Err(Malformed::Type),
         };
         let length = if let Body::Data { length, .. } = body { usize::from(length) } else { 0 };
@@ -221,6 +297,12 @@ fn read_offset(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 mod tests {
     use super::*;
 
+    fn gaps(ranges: impl IntoIterator<Item = Range<u64>>) -> Gaps {
+        let mut gaps = Gaps::new(9);
+        ranges.into_iter().for_each(|range| assert!(gaps.push(range)));
+        gaps
+    }
+
     fn headers() -> Vec<Header> {
         let v4 = Addresses { source: "10.9.0.1:40000".parse().unwrap(), destination: "10.9.0.2:80".parse().unwrap() };
         let v6 =
@@ -232,6 +314,7 @@ mod tests {
             Body::Data { offset: 5, length: 3, fin: false },
             Body::Data { offset: 8, length: 0, fin: true },
             Body::Ack { offset: 9, window_end: 1 << 40, gap_end: 12 },
+            Body::Gaps(gaps([1009..2009, 3009..3010])),
         ];
         let resets = ResetReason::ALL.map(Body::Reset);
         let header = |(connection, body)| Header { opened_by_sender: connection % 2 == 0, connection, body };
@@ -256,18 +339,37 @@ mod tests {
 
     #[test]
     fn unknown_types_flags_families_reasons_and_huge_offsets_are_rejected() {
-        let cases: [(&[u8], Malformed); 6] = [
-            (&[6, 0, 0, 0, 0, 0], Malformed::Type),
+        let cases: [(&[u8], Malformed); 7] = [
+            (&[7, 0, 0, 0, 0, 0], Malformed::Type),
             (&[4, 4, 0, 0, 0, 0], Malformed::Value),
             (&[4, 2, 0, 0, 0, 0], Malformed::Value),
             (&[1, 0, 0, 0, 0, 0, 5], Malformed::Value),
             (&[5, 0, 0, 0, 0, 0, 5], Malformed::Value),
+            (&[6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], Malformed::Value),
             (&[2, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0], Malformed::Value),
         ];
         for (bytes, malformed) in cases {
             assert_eq!(Header::parse(bytes), Err(malformed), "{bytes:?}");
         }
         assert!(!Header::is_message(&[0x45]) && !Header::is_message(&[0x60]) && !Header::is_message(&[]));
+    }
+
+    #[test]
+    fn gaps_keep_their_order_and_are_eight_at_most() {
+        let ranges = [10..12, 13..20, 20..21, 50..60, 70..71, 72..73, 74..75];
+        let mut gaps = gaps(ranges.clone());
+        for wrong in [74..80, 1 << 40..1 << 41, 80..1 << 40] {
+            assert!(!gaps.push(wrong), "before the last one, too far away, or too long");
+        }
+        assert!(gaps.push(80..81) && !gaps.push(90..91));
+        assert!(gaps.iter().eq(ranges.into_iter().chain(std::iter::once(80..81))));
+    }
+
+    #[test]
+    fn gaps_of_the_documented_layout_are_decoded() {
+        let bytes = [6, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 1, 0, 0, 0, 2];
+        let header = Header { opened_by_sender: false, connection: 7, body: Body::Gaps(gaps(Some(10..12))) };
+        assert_eq!(Header::parse(&bytes), Ok((header, &[][..])));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A peer that sends anything: memory and the number of connections stay bounded, and nothing panics.
 
 use crate::network::{Bytes, addresses};
-use ropewalk_relay::{Body, Chunk, ConnectionId, Event, Header, Message, Relay, RelayConfig, ResetReason};
+use ropewalk_relay::{Body, Chunk, ConnectionId, Event, Gaps, Header, Message, Relay, RelayConfig, ResetReason};
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{Instant, RngStream, Span};
@@ -17,14 +17,26 @@ fn any_offset(random: &mut RngStream) -> u64 {
     }
 }
 
+fn any_gaps(random: &mut RngStream) -> Gaps {
+    let mut end = any_offset(random);
+    let mut gaps = Gaps::new(end);
+    for _ in 0..random.below(9) {
+        let start = end + random.below(2000);
+        end = start + random.below(2000);
+        gaps.push(start..end);
+    }
+    gaps
+}
+
 fn any_message(random: &mut RngStream) -> Message<Bytes> {
     let length = random.below(2000) as u16;
-    let body = match random.below(8) {
+    let body = match random.below(9) {
         0 => Body::Open(addresses(random.below(100) as u16)),
         1 => Body::Accept { window_end: any_offset(random) },
         2 | 3 => Body::Data { offset: any_offset(random), length, fin: random.chance(0.1) },
         4 => Body::Data { offset: 700 * random.below(100), length, fin: false },
         5 | 6 => Body::Ack { offset: any_offset(random), window_end: any_offset(random), gap_end: any_offset(random) },
+        7 => Body::Gaps(any_gaps(random)),
         _ => Body::Reset([ResetReason::Refused, ResetReason::Reset][random.below(2) as usize]),
     };
     let chunk = matches!(body, Body::Data { .. }).then(|| Bytes(vec![0; usize::from(length)]));
@@ -216,6 +228,26 @@ fn the_work_of_a_message_does_not_grow_with_what_was_sent_before_it() {
     });
     assert!(offsets.eq(1..CHUNKS), "each is sent again, in order");
     assert!(LENGTHS.get() <= 16 * CHUNKS, "{} lengths for {CHUNKS} messages", LENGTHS.get());
+}
+
+/// A server that has sent 20 000 bytes, and a peer that says that every second one is missing, again and again.
+#[test]
+fn of_any_gaps_4096_are_sent_again_in_a_round_trip() {
+    let (mut relay, now): (Relay<Bytes>, _) = (Relay::new(RelayConfig::default()), Instant::ZERO + Span::from_secs(10));
+    let message = |body| Message { header: Header { opened_by_sender: true, connection: 1, body }, chunk: None };
+    relay.receive(now, message(Body::Open(addresses(1))));
+    let id = ConnectionId { is_local: false, number: 1 };
+    relay.accept(now, id);
+    relay.write(id, Bytes(vec![0; 20_000]));
+    while relay.poll_message(now, 1400).is_some() {}
+    let mut sent_again = 0;
+    for first in (0..20_000).step_by(16).cycle().take(5000) {
+        let mut gaps = Gaps::new(first);
+        (0..8).for_each(|k| assert!(gaps.push(first + 2 * k..first + 2 * k + 1)));
+        relay.receive(now + Span::from_millis(100), message(Body::Gaps(gaps)));
+        sent_again += std::iter::from_fn(|| relay.poll_message(now + Span::from_millis(100), 1400)).count();
+    }
+    assert_eq!(sent_again, 4096);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(crate) struct Network {
     channel: testnet::Network<Message<Bytes>>,
     /// Every second message sent between these times is lost.
     pub(crate) halved: (Instant, Instant),
+    /// Every message with data that host 0 sends between these times is lost.
+    pub(crate) lost: (Instant, Instant),
     /// Messages that the hosts have sent.
     sent: u64,
     /// Data bytes carried, retransmissions included.
@@ -88,6 +90,7 @@ impl Network {
             now: Instant::ZERO,
             channel: testnet::Network::new(seed, vec![[channel; 2]]),
             halved: (Instant::ZERO, Instant::ZERO),
+            lost: (Instant::ZERO, Instant::ZERO),
             sent: 0,
             carried: 0,
         }
@@ -139,8 +142,10 @@ impl Network {
             while let Some(message) = self.hosts[index].relay.poll_message(self.now, 1400) {
                 self.carried += message.chunk.as_ref().map_or(0, |chunk| u64::from(chunk.len()));
                 self.sent += 1;
-                let is_halved = (self.halved.0..self.halved.1).contains(&self.now);
-                if !(is_halved && self.sent.is_multiple_of(2)) {
+                let is_halved = (self.halved.0..self.halved.1).contains(&self.now) && self.sent.is_multiple_of(2);
+                let has_data = index == 0 && message.chunk.is_some();
+                let is_lost = has_data && (self.lost.0..self.lost.1).contains(&self.now);
+                if !is_halved && !is_lost {
                     self.channel.send(self.now, (index, 0), 0, message, |message, _| Some(message));
                 }
             }
