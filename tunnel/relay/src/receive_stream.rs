@@ -12,7 +12,7 @@ const MAX_WINDOW: u64 = 16 << 20;
 /// Maximum number of later chunks: storing a message takes a step for each that it overlaps. 16 MiB in chunks of 1 ms
 /// at 100 Mbit/s are 1342.
 const MAX_OUT_OF_ORDER: usize = 4096;
-/// Time after which gaps are told again: a message may have been lost. The sender sends none again sooner.
+/// Time after which gaps are reported again: a message may have been lost. The sender sends none again sooner.
 const GAPS_INTERVAL: Span = Span::from_millis(300);
 
 /// One direction's receiving end.
