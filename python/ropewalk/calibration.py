@@ -89,8 +89,8 @@ def fit(
 ) -> Fit:
     """Fit links to the measurements in the files `to`, as `ropewalk fit [SCENARIO] --to ...`.
 
-    A file is a document of `ropewalk probe`, a capture, or of iperf3, ping, irtt, flent, `ss` or a tunnel. A mapping gives names
-    to paths: `{"lte": "iperf3.json"}`; several files of one path are a list of `NAME=FILE`.
+    A file is a document of `ropewalk probe`, a capture, or of iperf3, ping, irtt, flent, `ss` or a tunnel. A
+    mapping gives names to paths: `{"lte": "iperf3.json"}`; several files of one path are a list of `NAME=FILE`.
 
     `evaluations` of each search give the same fit everywhere; without them the search takes `seconds`.
 

@@ -226,7 +226,7 @@ def test_what_cannot_be_had_is_refused(two: Scenario) -> None:
 @pytest.mark.parametrize("decides", ["path", "weights", "packet"])
 def test_a_schedulers_policy_is_exported_and_run(two: Scenario, decides: Any, tmp_path: Path) -> None:
     env = scenario_env(two, "download", decides=decides, interval="20ms")
-    size = env.observation_space.shape[0]
+    size = len(env.reset(seed=1)[0])
     file, rng = tmp_path / "policy.onnx", np.random.default_rng(1)
     export_onnx(file, [(rng.standard_normal((size, 2)), np.zeros(2))], at_most=np.full(size, 5), **env.meaning)
     policy = Policy(file)
