@@ -185,6 +185,22 @@ fn codel_takes_one_segment_of_a_super_segment() {
     assert_eq!(flow.retransmitted_packets, trimmed + dropped, "{flow:?} {tunnel:?}");
 }
 
+/// The queue that a download makes is not that of its acknowledgements, which have their link to themselves. They do not wait,
+/// and nor do the tunnel's own, by which slow start ends: with 8 samples of a round whose queue is 4 ms. The window, some 40
+/// packets then, is twice doubled before it is known, which is 100 ms of the link's second.
+#[test]
+fn a_download_does_not_hold_up_the_acknowledgements_that_end_its_slow_start() {
+    for seed in 1..=4 {
+        let mut link = link(20, 10);
+        link.queue.limit = QueueLimit::Time(Span::from_secs(1));
+        let mut experiment = tunnel(&[link], 4, vec![bulk("flow", "reno")]);
+        experiment.sample = Some(Span::from_millis(100));
+        let run = ropewalk_sim::run(&experiment, seed).expect("registered");
+        let longest = column(&run, "path path 0", "queue_ms").iter().copied().fold(0.0, f64::max);
+        assert!(longest < 150.0, "{longest} ms");
+    }
+}
+
 /// Three fragments a packet: as many packets are delivered as were sent.
 #[test]
 fn a_packet_larger_than_a_datagram_crosses_in_fragments() {

@@ -351,12 +351,18 @@ impl TunnelPath {
         }
     }
 
+    /// The queueing delay of the path, without what acknowledgements wait on their way back: the queue there is that of the
+    /// other direction.
+    fn queue_delay(&self) -> Span {
+        let rtt = self.sender.rtt().srtt().saturating_sub(self.sent.return_queueing());
+        rtt.saturating_sub(self.sender.min_rtt())
+    }
+
     /// Whether a queue on the path shows that the path is saturated, although no data waits here: the path limits the
     /// inner flows, not their applications.
     fn is_saturated(&self) -> bool {
         let min_rtt = self.sender.min_rtt();
-        let queue_delay = self.sender.rtt().srtt().saturating_sub(min_rtt);
-        self.sent.in_flight >= MIN_SATURATING_PACKETS && queue_delay > (min_rtt / 4).max(MIN_QUEUE_DELAY)
+        self.sent.in_flight >= MIN_SATURATING_PACKETS && self.queue_delay() > (min_rtt / 4).max(MIN_QUEUE_DELAY)
     }
 
     /// An authentic datagram arrived, with so many bytes of data if it had any.

@@ -201,6 +201,11 @@ impl SentPackets {
         self.large_in_flight -= u32::from(packet.is_large);
     }
 
+    /// What acknowledgements wait on their way back, smoothed as the RTT is.
+    pub(super) fn return_queueing(&self) -> Span {
+        self.return_way.smoothed
+    }
+
     /// Whether no packet with data is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.packets_in_flight == 0
@@ -351,7 +356,7 @@ impl SentPackets {
     pub(super) fn on_path_failed(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
         self.abandon_in_flight(sender, outcomes);
         sender.reset_rtt();
-        (self.latest_rtt, self.one_way_delay) = (Span::ZERO, None);
+        (self.latest_rtt, self.one_way_delay, self.return_way.smoothed) = (Span::ZERO, None, Span::ZERO);
         self.lost.reset();
     }
 

@@ -24,8 +24,7 @@ impl TunnelPath {
         }
         let min_rtt = self.sender.min_rtt();
         let max_queue_delay = (min_rtt / ROUND_TRIPS_PER_QUEUE).max(MIN_QUEUE_DELAY);
-        let queue_delay = self.sender.rtt().srtt().saturating_sub(min_rtt);
-        queue_delay > max_queue_delay
+        self.queue_delay() > max_queue_delay
             && self.sent.bytes_in_flight > self.delivery_rate.bytes_in(min_rtt + max_queue_delay)
     }
 }

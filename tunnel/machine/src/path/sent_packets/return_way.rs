@@ -18,6 +18,8 @@ pub(in crate::path) struct ReturnWay {
     /// clock, its delay.
     latest: Option<(Instant, u32, Span)>,
     least: WindowedMin,
+    /// What acknowledgements wait, smoothed as the RTT is.
+    pub(super) smoothed: Span,
 }
 
 impl ReturnWay {
@@ -38,7 +40,9 @@ impl ReturnWay {
         let offset = *self.offset.get_or_insert(FIRST.wrapping_sub(delay));
         let delay = Span::from_micros(u64::from(delay.wrapping_add(offset)));
         self.latest = Some((now, sent, delay));
-        delay.saturating_sub(self.least.get())
+        let queueing = delay.saturating_sub(self.least.get());
+        self.smoothed = (self.smoothed * 7 + queueing) / 8;
+        queueing
     }
 }
 
@@ -68,6 +72,19 @@ mod tests {
             assert_eq!([queueing(100, 20), queueing(200, 50), queueing(300, 10), queueing(400, 50)], [0, 30, 0, 40]);
             let after_long = [queueing(20_500, 50), queueing(20_600, 50)];
             assert_eq!(after_long, [40, 0], "the least of 20 s ago is forgotten");
+        }
+    }
+
+    /// As RFC 6298's SRTT: an eighth of each sample.
+    #[test]
+    fn what_acknowledgements_wait_is_smoothed_as_the_round_trip_is() {
+        let mut way = ReturnWay::default();
+        for (at_ms, delay_ms, smoothed_us) in [(100, 20, 0), (200, 28, 1000), (300, 28, 1875), (400, 20, 1640)] {
+            let (ranges, receive_timestamp_us) = (AckRanges::default(), (at_ms - delay_ms) * 1000);
+            let ack = Ack { path: 0, largest: 0, ack_delay_us: 0, receive_timestamp_us, ce_count: 0, ranges };
+            way.on_ack(&ack);
+            way.queueing(Instant::ZERO + Span::from_millis(at_ms.into()), &ack);
+            assert_eq!(way.smoothed.as_micros(), smoothed_us);
         }
     }
 
