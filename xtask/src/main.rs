@@ -88,9 +88,10 @@ cargo xtask CHORE
   bench [--runs N] [--only WORKLOAD,...] [--program FILE] [--build NAME=FILE] [--beside NAME=FILE] [--record] [--json]
                                 packet-hops per CPU second of the benchmark scenarios, compared with a calibration loop,
                                 other builds of ropewalk and other simulators; --record adds them to bench/history.csv
-  bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...]
-               [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]
-                                the tunnel compared with other systems (needs root and iperf3)
+  bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [cost] [--only SYSTEM,...]
+               [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--build NAME=FILE] [--json]
+                                the tunnel compared with other systems (needs root and iperf3); cost: system calls, sleeps
+                                and instructions of its daemons, compared with other builds
   bench field [--only CASE,...] [--scheduler NAME] [--json]
                                 calls next to bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
   bench links [--seeds FROM..TO] [--fit BUDGET] [--advise BUDGET] [--for PURPOSE] [--json]

@@ -26,7 +26,7 @@ pub(super) struct BulkTransfer {
     pub(super) gbps: f64,
     retransmits: u64,
     /// Gigabytes received, warm-up included.
-    gigabytes: f64,
+    pub(super) gigabytes: f64,
     /// Longest time without a byte, in steps of [`INTERVAL_S`].
     pub(super) longest_gap_ms: f64,
     cost: Cost,

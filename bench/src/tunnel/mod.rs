@@ -1,6 +1,6 @@
 //! `cargo xtask bench tunnel`: compares the tunnel with other systems, on the same testbeds, in one run.
 //!
-//! Six benchmarks:
+//! Seven benchmarks:
 //!
 //! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s alone
 //!   means little: compare CPU seconds per gigabyte, and the ratio to raw TCP just before and after.
@@ -11,6 +11,7 @@
 //!   just before.
 //!
 //! - `peers`, if it is named: the alternatives for bonding uplinks, over fibre, LTE, satellite and policed links.
+//! - `cost`, if it is named: system calls, sleeps and instructions of both daemons for 100 MB.
 //! - `clients`, if it is named: the cost of a thousand idle clients for a server, and the time that one more takes.
 //!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
@@ -20,6 +21,7 @@ mod baselines;
 mod bonding;
 pub(crate) mod calls;
 pub(crate) mod clients;
+mod cost;
 mod cpu_accounting;
 pub(crate) mod field;
 pub(crate) mod hostile;
@@ -76,6 +78,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
                 Bench::Bond => bond(&options, &programs, &accounting, &mut rows)?,
                 Bench::Small => small(&options, &programs, &accounting, &mut rows)?,
                 Bench::Peers => peers::run(&options, &programs, &accounting, &mut rows)?,
+                Bench::Cost => cost::run(&options, &programs, &accounting, &mut rows)?,
                 Bench::Clients => clients::run(&options, &programs, &accounting, &mut rows)?,
                 Bench::Hostile => hostile::run(&options, &programs, &accounting, &mut rows)?,
             }

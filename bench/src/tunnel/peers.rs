@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time between two datagrams of the call.
-const CALL_INTERVAL: Duration = Duration::from_millis(20);
+pub(super) const CALL_INTERVAL: Duration = Duration::from_millis(20);
 /// Seconds before a transfer is measured.
-const WARM_UP: u32 = 3;
+pub(super) const WARM_UP: u32 = 3;
 /// Time from the start of the failover's transfer until the first link goes down, and until it is up again.
 const DARK: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(10)];
 /// The interval of a recorded trace in which its rate is taken as constant.
@@ -40,14 +40,14 @@ enum Change {
 
 /// Two links.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
-    name: &'static str,
+pub(super) struct Pair {
+    pub(super) name: &'static str,
     /// From the client to the server / from the server to the client.
-    shapes: [&'static str; 2],
+    pub(super) shapes: [&'static str; 2],
     changes: [Change; 2],
 }
 
-const PAIRS: [Pair; 4] = [
+pub(super) const PAIRS: [Pair; 4] = [
     Pair {
         name: "fibre+LTE",
         shapes: [

@@ -141,7 +141,7 @@ fn start_daemon(
 ) -> Result<Child, String> {
     let file = configuration_file(host);
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
-    let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
+    let command_line = format!("{} {} up {}", programs.wrapper, programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command.spawn().map_err(|error| format!("{command_line}: {error}"))

@@ -12,18 +12,18 @@ pub(super) struct RunningSystem {
     pub(super) probe_target: Ipv4Addr,
     /// The command before `iperf3` on its command line; may be empty.
     pub(super) wrapper: &'static str,
-    pub(super) _processes: Processes,
+    pub(super) processes: Processes,
 }
 
 impl RunningSystem {
     /// A system without processes, reached at an address.
     pub(super) fn plain(target: Ipv4Addr) -> Self {
-        Self { target, probe_target: target, wrapper: "", _processes: Processes(Vec::new()) }
+        Self { target, probe_target: target, wrapper: "", processes: Processes(Vec::new()) }
     }
 
     /// A tunnel: the server's inner address and the processes of both ends.
     pub(super) fn tunnel(target: Ipv4Addr, processes: Vec<Child>) -> Self {
-        Self { _processes: Processes(processes), ..Self::plain(target) }
+        Self { processes: Processes(processes), ..Self::plain(target) }
     }
 }
 

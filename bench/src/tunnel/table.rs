@@ -70,6 +70,21 @@ const CLIENTS: &[Column] = &[
     ("its path ms", "one_up_ms", 1),
 ];
 
+const COST: &[Column] = &[
+    ("down Mbit/s", "down_mbps", 1),
+    ("calls server", "server_calls", 0),
+    ("client", "client_calls", 0),
+    ("sleeps server", "server_sleeps", 0),
+    ("client", "client_sleeps", 0),
+    ("M instr. serv.", "server_minstructions", 0),
+    ("client", "client_minstructions", 0),
+    ("s/GB server", "server_cpu_s_per_gb", 1),
+    ("client", "client_cpu_s_per_gb", 1),
+    ("call p50 ms", "call_p50_ms", 1),
+    ("call p99 ms", "call_p99_ms", 1),
+    ("other cores", "other_cores", 2),
+];
+
 /// The tables of all benchmarks that ran.
 pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
     let mut text = format!("CPU time: {accounting}\n");
@@ -80,11 +95,13 @@ pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
         ("hostile", HOSTILE),
         ("peers", PEERS),
         ("clients", CLIENTS),
+        ("cost", COST),
     ];
     for (bench, columns) in benches {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
         if !rows.is_empty() {
-            let medians = if bench == "peers" { medians(&rows) } else { rows.into_iter().cloned().collect() };
+            let medians =
+                if ["peers", "cost"].contains(&bench) { medians(&rows) } else { rows.into_iter().cloned().collect() };
             text += &table(bench, columns, &medians);
         }
     }
@@ -112,14 +129,14 @@ fn medians(rows: &[&Value]) -> Vec<Value> {
 }
 
 fn table(bench: &str, columns: &[Column], rows: &[Value]) -> String {
-    let mut text = format!("\n{bench:<14}{:<15}", "");
+    let mut text = format!("\n{bench:<16}{:<22}", "");
     for (heading, ..) in columns {
         let _ = write!(text, "{heading:>14}");
     }
     text.push('\n');
     for row in rows {
         let name = |key: &str| row[key].as_str().unwrap_or_default();
-        let _ = write!(text, "{:<14}{:<15}", name("testbed"), name("system"));
+        let _ = write!(text, "{:<16}{:<22}", name("testbed"), name("system"));
         match row["skipped"].as_str() {
             Some(reason) => text += &format!("    skipped: {}", reason.lines().next().unwrap_or_default()),
             None => columns.iter().for_each(|(_, key, digits)| text += &cell(&row[key], *digits)),

@@ -25,8 +25,10 @@ pub(super) struct Testbed {
 impl Testbed {
     /// Makes one link per shape; an empty shape is a link without limits.
     pub(super) fn make(programs: &Programs, shapes: &[&str]) -> Result<Self, String> {
-        let mut agent = Command::new(&programs.agent);
-        agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let line = format!("{} {}", programs.wrapper, programs.agent.display());
+        let mut words = line.split_whitespace();
+        let mut agent = Command::new(words.next().expect("the agent's own name"));
+        agent.args(words).arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut agent = agent.spawn().map_err(|error| format!("cannot run {}: {error}", programs.agent.display()))?;
         let input = agent.stdin.take().expect("it is piped");
         let mut output = BufReader::new(agent.stdout.take().expect("it is piped"));
