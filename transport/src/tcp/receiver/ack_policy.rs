@@ -79,6 +79,8 @@ pub(super) struct AckPolicy {
     /// The time at which an acknowledgement is due because the application reads, or another one came first.
     due: Instant,
     tick: Span,
+    /// [`DELACK_MIN`] in ticks.
+    least_ato: u64,
     /// Whether duplicate acknowledgements are compressed. That needs SACK, because otherwise the sender counts them.
     is_compression_allowed: bool,
 }
@@ -104,6 +106,7 @@ impl AckPolicy {
             compressed: Instant::NEVER,
             due: Instant::NEVER,
             tick: config.tick,
+            least_ato: DELACK_MIN.0 / config.tick.0,
             is_compression_allowed: config.sack,
         }
     }
@@ -144,7 +147,7 @@ impl AckPolicy {
     /// `tcp_enter_quickack_mode`).
     pub(super) fn enter_quickack_mode(&mut self, acks: u32, window: u64) {
         self.raise_quickacks(acks, window);
-        self.ato = self.ticks(DELACK_MIN);
+        self.ato = self.least_ato;
     }
 
     /// Leaves quick-ack mode, because more than half of the buffer is occupied.
@@ -183,20 +186,21 @@ impl AckPolicy {
     }
 
     /// Handles a segment in order, with PSH or without, and adapts the delay to the gap before it. After a gap of more than
-    /// a retransmission timeout, as at the start, a sender is assumed to be in slow start.
-    pub(super) fn on_segment_in_order(&mut self, now: Instant, psh: bool, window: u64) {
+    /// a retransmission timeout, as at the start, a sender is assumed to be in slow start. `window` is that of the latest
+    /// acknowledgement, segments.
+    pub(super) fn on_segment_in_order(&mut self, now: Instant, psh: bool, window: impl FnOnce() -> u64) {
         self.is_pushed |= psh;
-        let (now, least) = (now.0 / self.tick.0, self.ticks(DELACK_MIN));
+        let (now, least) = (now.0 / self.tick.0, self.least_ato);
         let gap = now - self.last_data;
         if self.ato == 0 {
-            self.raise_quickacks(MAX_QUICKACKS, window);
+            self.raise_quickacks(MAX_QUICKACKS, window());
             self.ato = least;
         } else if gap <= least / 2 {
             self.ato = self.ato / 2 + least / 2;
         } else if gap < self.ato {
             self.ato = (self.ato / 2 + gap).min(self.rto());
         } else if gap > self.rto() {
-            self.raise_quickacks(MAX_QUICKACKS, window);
+            self.raise_quickacks(MAX_QUICKACKS, window());
         }
         self.last_data = now;
     }
@@ -206,7 +210,7 @@ impl AckPolicy {
         if self.quick > 0 && self.is_scheduled {
             self.quick -= 1;
             if self.quick == 0 {
-                self.ato = self.ticks(DELACK_MIN);
+                self.ato = self.least_ato;
             }
         }
         (self.is_scheduled, self.is_urgent, self.is_pushed) = (false, false, false);
@@ -243,7 +247,7 @@ impl AckPolicy {
 
     /// The delay, ticks: bounded by the RTT of the handshake, but at least 40 ms.
     fn bounded_ato(&self) -> u64 {
-        let (least, most) = (self.ticks(DELACK_MIN), self.ticks(DELACK_MAX));
+        let (least, most) = (self.least_ato, DELACK_MAX.0 / self.tick.0);
         if self.ato <= least || self.handshake_rtt == Span::ZERO {
             return self.ato.min(most);
         }
@@ -285,9 +289,5 @@ impl AckPolicy {
         let rtt = self.handshake_rtt;
         let rto = if rtt == Span::ZERO { INITIAL_RTO } else { rtt + (rtt * 2).max(RTO_MIN) };
         rto.0.div_ceil(self.tick.0)
-    }
-
-    fn ticks(&self, span: Span) -> u64 {
-        span.0 / self.tick.0
     }
 }

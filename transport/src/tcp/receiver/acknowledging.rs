@@ -18,9 +18,13 @@ impl Receiver {
         prior_ack: Option<Ack>,
         arrival: DataArrival,
     ) -> Option<Ack> {
-        let timing = self.timing(now, &arrival);
+        let (timing, window) = self.timing(now, &arrival);
         let ack = match (prior_ack, timing) {
-            (None, AckTiming::Now) => Some(self.acknowledge_unread(now)),
+            (None, AckTiming::Now) => {
+                let window = window.unwrap_or_else(|| self.select(self.window.has_unread(now)));
+                let window = self.window.advertise(self.reassembly.next(), window);
+                Some(self.acknowledge_with(now, window))
+            }
             (Some(prior_ack), AckTiming::Now) => {
                 self.ack_policy.expire(now);
                 return Some(prior_ack);
@@ -39,21 +43,26 @@ impl Receiver {
         }
     }
 
-    /// The timing of the acknowledgement of arrived segments.
+    /// The timing of the acknowledgement of arrived segments, and the window that it would offer now, if that has been
+    /// selected.
     #[inline(always)]
-    fn timing(&mut self, now: Instant, arrival: &DataArrival) -> AckTiming {
+    fn timing(&mut self, now: Instant, arrival: &DataArrival) -> (AckTiming, Option<u64>) {
         if arrival.acknowledge_now {
-            return AckTiming::Now;
+            return (AckTiming::Now, None);
         }
         // Nothing is left to acknowledge after the compressed acknowledgement that was sent first, even if that lacks this
         // segment.
         if !self.ack_policy.is_scheduled() {
-            return AckTiming::Later;
+            return (AckTiming::Later, None);
         }
         let next = self.reassembly.next();
+        let unacked = next - self.last_ack_sent;
+        // An acknowledgement that would offer less than the latest one waits until the application reads.
+        let may_wait = !self.is_subflow && self.ack_policy.is_due(unacked);
+        let window = may_wait.then(|| self.select(self.window.has_unread(now)));
         let data = NewData {
-            unacked: next - self.last_ack_sent,
-            keeps_window: self.keeps_window(now),
+            unacked,
+            keeps_window: window.is_none_or(|window| window >= self.window.offered(self.last_ack_sent)),
             is_out_of_order: !self.reassembly.is_empty(),
             next,
             rtt: self.window.rtt(),
@@ -61,22 +70,9 @@ impl Receiver {
         let timing = self.ack_policy.timing(now, &data);
         let preempts = self.read.is_none() && self.next_read.is_none() && self.counters.acks >= self.preemption;
         if timing == AckTiming::Later && preempts && arrival.is_new && self.is_acknowledged_by_reading(true) {
-            return AckTiming::Now;
+            return (AckTiming::Now, window);
         }
-        timing
-    }
-
-    /// Whether the window that an acknowledgement would offer now is at least as large as the latest one. Otherwise the
-    /// application acknowledges when it reads. Quick-ack mode ends once half of the buffer is occupied.
-    fn keeps_window(&mut self, now: Instant) -> bool {
-        if self.is_subflow || !self.ack_policy.is_due(self.reassembly.next() - self.last_ack_sent) {
-            return true;
-        }
-        let selected = self.window.select(self.reassembly.out_of_order(), self.unread(), self.window.has_unread(now));
-        if selected.is_half_occupied {
-            self.ack_policy.end_quickacks();
-        }
-        selected.window >= self.window.offered(self.last_ack_sent)
+        (timing, window)
     }
 
     /// Whether the application's read is followed by an acknowledgement: of more than one segment, of data with PSH that
@@ -95,24 +91,18 @@ impl Receiver {
     }
 
     pub(super) fn acknowledge(&mut self, now: Instant) -> Ack {
-        let window = self.advertise(false);
+        let window = self.select(false);
+        let window = self.window.advertise(self.reassembly.next(), window);
         self.acknowledge_with(now, window)
     }
 
-    /// An acknowledgement before the application reads what arrived at this instant.
-    fn acknowledge_unread(&mut self, now: Instant) -> Ack {
-        let window = self.advertise(self.window.has_unread(now));
-        self.acknowledge_with(now, window)
-    }
-
-    /// The window of the next acknowledgement. Quick-ack mode ends once half of the buffer is occupied.
-    fn advertise(&mut self, before_reading: bool) -> u64 {
-        let (next, out_of_order, unread) = (self.reassembly.next(), self.reassembly.out_of_order(), self.unread());
-        let selected = self.window.select(out_of_order, unread, before_reading);
+    /// The window that the buffer allows now. Quick-ack mode ends once half of the buffer is occupied.
+    fn select(&mut self, before_reading: bool) -> u64 {
+        let selected = self.window.select(self.reassembly.out_of_order(), self.unread(), before_reading);
         if selected.is_half_occupied {
             self.ack_policy.end_quickacks();
         }
-        self.window.advertise(next, selected.window)
+        selected.window
     }
 
     #[inline(never)]

@@ -353,7 +353,9 @@ impl Receiver {
                 self.window.enqueue(now, next..self.reassembly.next(), continues);
             }
             self.window.on_data(now, next + 1, self.last_ack_sent);
-            self.ack_policy.on_segment_in_order(now, segment.psh, self.offered_segments());
+            let window = &self.window;
+            let offered = || window.offered(self.last_ack_sent) / u64::from(self.config.mss);
+            self.ack_policy.on_segment_in_order(now, segment.psh, offered);
         } else {
             // The new block would push an unreported one out of the option, so the compressed acknowledgement is sent
             // first (Linux since 5.8).
@@ -385,13 +387,13 @@ impl Receiver {
 
     /// Whether a segment begins beyond the end of the offered window, so that it is refused (RFC 9293 section 3.10.7.4).
     fn is_beyond_window(&self, seq: u64) -> bool {
-        !self.is_subflow && self.start(seq) > self.window.edge().max(self.start(self.reassembly.next()))
+        !self.is_subflow && seq > self.reassembly.next() && self.start(seq) > self.window.edge()
     }
 
     /// Whether a segment begins where the offered window ends, so that it is dropped.
     fn is_at_edge(&self, seq: u64) -> bool {
-        let next = self.reassembly.next();
-        !self.is_subflow && seq >= next && self.start(seq) == self.window.edge().max(self.start(next))
+        let (next, start, edge) = (self.reassembly.next(), self.start(seq), self.window.edge());
+        !self.is_subflow && seq >= next && start >= edge && (seq == next || start == edge)
     }
 
     /// The first byte of a segment.

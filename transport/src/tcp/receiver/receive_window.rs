@@ -58,7 +58,7 @@ pub(crate) struct ReceiveWindow {
     truesize: u64,
     /// The share of the buffer that is window, in 256ths.
     ratio: u64,
-    /// The unit of the offered window, bytes.
+    /// The unit of the offered window, bytes; a power of two.
     unit: u64,
     buffer: u64,
     max_buffer: u64,
@@ -199,7 +199,7 @@ impl ReceiveWindow {
         subflow_next: u64,
     ) -> u64 {
         let (left_edge, subflow_left_edge) = (next * self.mss, subflow_next * self.mss);
-        let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(self.unit);
+        let known = self.in_units(self.rcv_wnd_edge.saturating_sub(subflow_left_edge));
         self.share_buffer(connection);
         let window = self.select(out_of_order, 0, false).window.max(known);
         connection.rcv_wnd_edge = connection.rcv_wnd_edge.max(left_edge + window);
@@ -289,7 +289,7 @@ impl ReceiveWindow {
     /// the latest offer.
     pub(crate) fn advertise(&mut self, next: u64, window: u64) -> u64 {
         let left_edge = next * self.mss;
-        let known = self.rcv_wnd_edge.saturating_sub(left_edge).next_multiple_of(self.unit);
+        let known = self.in_units(self.rcv_wnd_edge.saturating_sub(left_edge));
         let window = window.max(known);
         self.rcv_wnd_edge = left_edge + window;
         window
@@ -320,22 +320,29 @@ impl ReceiveWindow {
             (window_of(self.buffer.saturating_sub(occupied), self.ratio), window_of(self.buffer, self.ratio));
         let most = self.window_clamp.min(allowed);
         if free >= most / 2 {
-            let window = free.min(self.rcv_ssthresh).next_multiple_of(self.unit);
+            let window = self.in_units(free.min(self.rcv_ssthresh));
             return Selected { window, is_half_occupied: false };
         }
         // Scaling is not to raise what is free.
-        let free = free / self.unit * self.unit;
+        let free = free & !(self.unit - 1);
         let is_closed = free < allowed / 16 || free < self.mss.min(most);
-        let window = if is_closed { 0 } else { free.min(self.rcv_ssthresh).next_multiple_of(self.unit) };
+        let window = if is_closed { 0 } else { self.in_units(free.min(self.rcv_ssthresh)) };
         Selected { window, is_half_occupied: true }
+    }
+
+    /// Rounded up to whole units.
+    fn in_units(&self, window: u64) -> u64 {
+        (window + self.unit - 1) & !(self.unit - 1)
     }
 
     /// Whether reading has opened the window so far that the sender should be told at once: to twice the advertised
     /// window (Linux `tcp_cleanup_rbuf`). Arguments as for [`select`](Self::select).
     pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
         let known = self.offered(next);
-        let window = self.select(out_of_order, unread, false).window;
-        2 * known <= self.window_clamp && window > 0 && window >= 2 * known
+        2 * known <= self.window_clamp && {
+            let window = self.select(out_of_order, unread, false).window;
+            window > 0 && window >= 2 * known
+        }
     }
 }
 

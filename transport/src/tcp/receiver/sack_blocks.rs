@@ -31,8 +31,11 @@ impl RecentBlocks {
     }
 
     /// Removes the blocks below `next`, which are cumulatively acknowledged.
+    #[inline]
     pub(super) fn remove_below(&mut self, next: u64) {
-        self.blocks.retain(|block| block.1 > next);
+        if !self.blocks.is_empty() {
+            self.blocks.retain(|block| block.1 > next);
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
