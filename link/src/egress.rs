@@ -70,13 +70,11 @@ impl<P: Packet> Egress<P> {
         has_rate && self.loss.is_none() && self.impairments.is_none() && self.wire.is_plain()
     }
 
-    /// Transmits a packet that has been available since `available_at` through a [plain](Self::is_plain) egress.
+    /// Counts the transmission of a packet that has been available since `available_at` through a [plain](Self::is_plain)
+    /// egress.
     #[inline(always)]
-    pub(super) fn transmit_plain(&mut self, available_at: Instant, transmission: &Transmission, arrival: Instant) {
-        let Transmission { start, departure, serialisation_time } = *transmission;
-        if let Transmitter::Rate(rate) = &mut self.transmitter {
-            rate.idle_at = departure;
-        }
+    pub(super) fn count_plain(&mut self, available_at: Instant, transmission: &Transmission, arrival: Instant) {
+        let Transmission { start, serialisation_time, .. } = *transmission;
         self.counters.offered += 1;
         self.counters.count_transmission(start.since(available_at), serialisation_time);
         self.wire.last_arrival = arrival;

@@ -86,8 +86,9 @@ impl<P: Packet> Pipe<P> {
         if arrival >= horizon {
             return None;
         }
+        rate.idle_at = transmission.departure;
         queue.wait_until(transmission.start, now, size);
-        self.egress.transmit_plain(now, &transmission, arrival);
+        self.egress.count_plain(now, &transmission, arrival);
         Some((transmission.departure, arrival))
     }
 
@@ -103,18 +104,28 @@ impl<P: Packet> Pipe<P> {
     /// Enqueues a packet. A packet that is not accepted is among the [discarded](Self::take_discarded) ones.
     #[inline(always)]
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Verdict {
-        match self.transmit_plain(now, packet.bytes(), Instant::NEVER) {
-            Some((departure, arrival)) => {
-                self.egress.wire.push(departure, arrival, Some(packet));
-                Verdict::Accepted
-            }
-            None => self.enqueue_any(now, packet),
+        match self.enqueue_plain(now, packet) {
+            Ok(_) => Verdict::Accepted,
+            Err(packet) => self.enqueue_any(now, packet),
         }
     }
 
-    /// As [`enqueue`](Self::enqueue), for any pipe.
+    /// As [`enqueue`](Self::enqueue), for a packet that is only delayed. Returns whether it is the first in flight, by which
+    /// alone [`next_event_at`](Self::next_event_at) changes.
+    ///
+    /// # Errors
+    /// If there is more to decide, it returns the packet and changes nothing.
+    #[inline(always)]
+    pub fn enqueue_plain(&mut self, now: Instant, packet: P) -> Result<bool, P> {
+        match self.transmit_plain(now, packet.bytes(), Instant::NEVER) {
+            Some((departure, arrival)) => Ok(self.egress.wire.push(departure, arrival, Some(packet))),
+            None => Err(packet),
+        }
+    }
+
+    /// As [`enqueue`](Self::enqueue), without its fast path for plain pipes.
     #[inline(never)]
-    fn enqueue_any(&mut self, now: Instant, packet: P) -> Verdict {
+    pub fn enqueue_any(&mut self, now: Instant, packet: P) -> Verdict {
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
                 Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),

@@ -131,10 +131,12 @@ impl<P: Packet> Wire<P> {
         None
     }
 
-    /// Adds a packet without impairment, after all others.
+    /// Adds a packet without impairment, after all others. Returns whether there are none.
     #[inline]
-    pub(super) fn push(&mut self, departure: Instant, arrival: Instant, packet: Option<P>) {
+    pub(super) fn push(&mut self, departure: Instant, arrival: Instant, packet: Option<P>) -> bool {
+        let is_first = self.packets.is_empty();
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
+        is_first
     }
 
     /// Whether packets wait for slots.

@@ -177,6 +177,9 @@ impl Host<'_> {
     /// Sets the timer of an end, unless it is due earlier.
     #[inline]
     pub(crate) fn wake_at(&mut self, end: End, time: Instant) {
+        if time == Instant::NEVER {
+            return;
+        }
         let component = if end == End::Sender { Component::Source(self.flow) } else { Component::Sink(self.flow) };
         let time = time.max(self.now());
         self.network.schedule(component, time);

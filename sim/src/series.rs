@@ -114,7 +114,7 @@ fn sender_row(
 
 fn path_row(builder: &mut SeriesBuilder, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
     let now = network.world.now;
-    let pipes = network.world.topology().pipes_of(index, Direction::Forward).to_vec();
+    let pipes = network.world.topology().pipes_of(index, Direction::Forward);
     let start = now - interval;
     let (mut queue, mut queue_delay, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
     let mut capacity = f64::NAN; // `min` ignores NaN

@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 /// The pipes that forward.
 #[derive(Debug)]
 pub(super) struct Chains {
-    forwards: Vec<bool>,
-    /// The pipes that forward, each after the ones that it feeds.
+    /// Each after the ones that it feeds.
     last_first: Vec<u32>,
 }
 
 impl Chains {
-    pub(super) fn new(topology: &Topology) -> Self {
+    /// Finds them, and sets them in the topology.
+    pub(super) fn new(topology: &mut Topology) -> Self {
         let count = topology.pipes.len();
         let mut before: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); count];
         let mut after = before.clone();
@@ -48,12 +48,8 @@ impl Chains {
         let forwards: Vec<bool> = (0..count as u32).map(forwards).collect();
         let mut last_first: Vec<u32> = (0..count as u32).filter(|pipe| forwards[*pipe as usize]).collect();
         last_first.sort_by_key(|pipe| std::cmp::Reverse(hop[*pipe as usize]));
-        Self { forwards, last_first }
-    }
-
-    #[inline]
-    pub(super) fn forwards(&self, pipe: u32) -> bool {
-        self.forwards[pipe as usize]
+        topology.set_forwards(&forwards);
+        Self { last_first }
     }
 
     /// The pipes that forward, each after the ones that it feeds.

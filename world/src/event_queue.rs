@@ -61,6 +61,7 @@ impl WinnerTree {
     }
 
     /// Sets a leaf and replays its matches.
+    #[inline(never)]
     fn replay(&mut self, index: u32, key: Key) {
         let (mut node, mut winner) = (self.pairs.len() + index as usize, key);
         while node > 1 {
@@ -80,9 +81,9 @@ pub(crate) struct EventQueue {
     pipes: WinnerTree,
     others: WinnerTree,
     first_other: u32,
-    /// The component popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
-    /// next `pop_until`.
-    popped: u32,
+    /// The component popped last, until its matches are replayed: when it is scheduled again, which is the usual case, or
+    /// at the next `pop_until`.
+    popped: Option<u32>,
     /// Number of the next `schedule` call. It has 44 bits, enough for 17 trillion calls.
     sequence: u64,
 }
@@ -96,38 +97,56 @@ impl EventQueue {
     pub(crate) fn new(pipes: u32, components: u32) -> Self {
         assert!(components <= 1 << ID_BITS, "no more than 2^20 components");
         let others = WinnerTree::new(components - pipes);
-        Self { pipes: WinnerTree::new(pipes + 1), others, first_other: pipes, popped: 0, sequence: 0 }
+        Self { pipes: WinnerTree::new(pipes + 1), others, first_other: pipes, popped: None, sequence: 0 }
     }
 
     /// Makes component `id` due at `time`, unless it is due earlier.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, id: u32, time: Instant) {
         if time < self.pending(id).time {
-            let order = self.sequence << ID_BITS | u64::from(id);
-            self.sequence += 1;
-            self.replay(id, Key { time, order });
+            let key = self.key(id, time);
+            self.replay(id, key);
         }
+    }
+
+    /// As [`schedule`](Self::schedule), of a pipe.
+    #[inline(always)]
+    pub(crate) fn schedule_pipe(&mut self, pipe: u32, time: Instant) {
+        if time < self.pipes.leaf(pipe).time {
+            let key = self.key(pipe, time);
+            self.pipes.replay(pipe, key);
+        }
+    }
+
+    /// The key of the next `schedule` call.
+    #[inline(always)]
+    fn key(&mut self, id: u32, time: Instant) -> Key {
+        let order = self.sequence << ID_BITS | u64::from(id);
+        self.sequence += 1;
+        self.popped.take_if(|popped| *popped == id);
+        Key { time, order }
     }
 
     /// Removes and returns the component that is due first, if it is due by `end`.
     #[inline]
     pub(crate) fn pop_until(&mut self, end: Instant) -> Option<(Instant, u32)> {
-        if *self.pending(self.popped) == IDLE {
-            self.replay(self.popped, IDLE);
+        if let Some(popped) = self.popped.take() {
+            self.replay(popped, IDLE);
         }
         let first = self.pipes.first;
         if first.time > end || first.time == Instant::NEVER {
             return None;
         }
-        self.popped = first.id();
-        *self.pending(self.popped) = IDLE;
-        Some((first.time, self.popped))
+        let id = first.id();
+        self.popped = Some(id);
+        *self.pending(id) = IDLE;
+        Some((first.time, id))
     }
 
     /// The time at which a component is due first; [`Instant::NEVER`] if none is.
     pub(crate) fn first(&mut self) -> Instant {
-        if *self.pending(self.popped) == IDLE {
-            self.replay(self.popped, IDLE);
+        if let Some(popped) = self.popped.take() {
+            self.replay(popped, IDLE);
         }
         self.pipes.first.time
     }

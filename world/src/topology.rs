@@ -9,8 +9,19 @@ use units::RngStream;
 pub struct Topology {
     pub(crate) pipes: Vec<Pipe<PacketDescriptor>>,
     /// Per path and direction: the pipes in the order of travel.
-    hops: Vec<[Vec<u32>; 2]>,
+    hops: Vec<[Vec<Hop>; 2]>,
+    /// By pipe: whether its queue is in the sending host.
     local: Vec<bool>,
+}
+
+/// A pipe of a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    pub(crate) pipe: u32,
+    /// Whether the pipe forwards (see [`Chains`](crate::chains::Chains)).
+    pub(crate) forwards: bool,
+    /// Whether its queue is in the sending host.
+    pub(crate) is_local: bool,
 }
 
 impl Topology {
@@ -24,7 +35,8 @@ impl Topology {
     /// Adds a path of at least one pipe in each direction: first forward, then reverse, in the order of travel. Returns its
     /// number. Paths may share pipes.
     pub fn add_path(&mut self, hops: [Vec<u32>; 2]) -> u16 {
-        self.hops.push(hops);
+        let hop = |pipe: u32| Hop { pipe, forwards: false, is_local: self.local[pipe as usize] };
+        self.hops.push(hops.map(|pipes| pipes.into_iter().map(hop).collect()));
         self.hops.len() as u16 - 1
     }
 
@@ -42,20 +54,27 @@ impl Topology {
 
     /// The pipes of a path in one direction.
     #[must_use]
-    pub fn pipes_of(&self, path: usize, direction: Direction) -> &[u32] {
-        &self.hops[path][direction as usize]
+    pub fn pipes_of(&self, path: usize, direction: Direction) -> Vec<u32> {
+        self.hops[path][direction as usize].iter().map(|hop| hop.pipe).collect()
+    }
+
+    /// Sets which pipes forward.
+    pub(crate) fn set_forwards(&mut self, forwards: &[bool]) {
+        for hop in self.hops.iter_mut().flatten().flatten() {
+            hop.forwards = forwards[hop.pipe as usize];
+        }
     }
 
     /// A path's first pipe.
     #[inline]
     #[must_use]
     pub fn first(&self, path: u16, direction: Direction) -> u32 {
-        self.pipes_of(usize::from(path), direction)[0]
+        self.hops[usize::from(path)][direction as usize][0].pipe
     }
 
     /// The pipe at position `hop` of a path, or `None` at its end.
     #[inline]
-    pub(crate) fn hop(&self, path: u16, direction: Direction, hop: u8) -> Option<u32> {
+    pub(crate) fn hop(&self, path: u16, direction: Direction, hop: u8) -> Option<Hop> {
         self.hops[usize::from(path)][direction as usize].get(usize::from(hop)).copied()
     }
 
@@ -65,13 +84,7 @@ impl Topology {
         &mut self,
         path: u16,
         direction: Direction,
-    ) -> (&[u32], &mut [Pipe<PacketDescriptor>]) {
+    ) -> (&[Hop], &mut [Pipe<PacketDescriptor>]) {
         (&self.hops[usize::from(path)][direction as usize], &mut self.pipes)
-    }
-
-    /// Whether the pipe's queue is in the sending host.
-    #[inline]
-    pub(crate) fn is_local(&self, pipe: u32) -> bool {
-        self.local[pipe as usize]
     }
 }

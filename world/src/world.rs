@@ -6,7 +6,7 @@ use crate::packet::{Packet, PacketDescriptor, Slab};
 use crate::progress::Progress;
 use crate::store::Store;
 use crate::tap::{LossCause, Step, Tap, Untapped};
-use crate::topology::Topology;
+use crate::topology::{Hop, Topology};
 use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use std::collections::BTreeMap;
 use units::Instant;
@@ -42,6 +42,15 @@ pub struct Work {
     pub data_packet_hops: u64,
 }
 
+impl Work {
+    /// Counts the pipes that a packet has crossed.
+    #[inline]
+    fn count(&mut self, packet: PacketDescriptor, crossed: u8) {
+        self.packet_hops += u64::from(crossed);
+        self.data_packet_hops += if packet.is_data() { u64::from(crossed) } else { 0 };
+    }
+}
+
 /// The network and the clock.
 ///
 /// A driver sends packets by [`send`](Self::send), sets its timers by [`schedule`](Self::schedule), and takes what is due
@@ -74,7 +83,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
     /// # Panics
     /// With more than 2^20 pipes and timers.
     #[must_use]
-    pub fn new(topology: Topology, timers: u32, store: S) -> Self {
+    pub fn new(mut topology: Topology, timers: u32, store: S) -> Self {
         let pipes = topology.pipes.len() as u32;
         Self {
             now: Instant::ZERO,
@@ -82,7 +91,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
             store,
             work: Work::default(),
             tap: None,
-            chains: Chains::new(&topology),
+            chains: Chains::new(&mut topology),
             event_queue: EventQueue::new(pipes, pipes + timers),
             progress: Progress::default(),
             topology,
@@ -123,7 +132,8 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         debug_assert!(time >= self.now, "time runs forward");
         self.now = time;
         self.work.events += 1;
-        let due = id.checked_sub(self.topology.pipes.len() as u32).map_or(Due::Pipe(id), Due::Timer);
+        let pipes = self.topology.pipes.len() as u32;
+        let due = if id < pipes { Due::Pipe(id) } else { Due::Timer(id - pipes) };
         if cfg!(debug_assertions) {
             self.progress.check(self.now, &due);
         }
@@ -158,20 +168,16 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
     /// Offers a packet that the driver holds to the first pipe of a path.
     #[inline(never)]
     pub fn enter(&mut self, path: u16, descriptor: PacketDescriptor) -> Sent {
-        let packet = self.slab.get_mut(descriptor.slot());
-        packet.path = path;
-        let pipe = self.topology.first(path, packet.direction);
+        self.slab.get_mut(descriptor.slot()).path = path;
         if self.tap.is_some() {
-            self.show(descriptor, Step::Sent);
-            self.show_queues(descriptor);
-            self.show(descriptor, Step::Enters { pipe });
+            self.show_entry(path, descriptor);
         }
-        let verdict = self.offer_at(self.now, pipe, descriptor);
+        let (first, verdict) = self.offer_at(self.now, descriptor);
         match verdict {
-            _ if !self.topology.is_local(pipe) => Sent::Away,
+            _ if !first.is_local => Sent::Away,
             Verdict::Dropped => Sent::Dropped,
             Verdict::Accepted | Verdict::Lost => {
-                self.topology.pipes[pipe as usize].last_departure().map_or(Sent::Away, Sent::Queued)
+                self.topology.pipes[first.pipe as usize].last_departure().map_or(Sent::Away, Sent::Queued)
             }
         }
     }
@@ -180,8 +186,13 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
     /// path.
     #[inline]
     pub fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
-        let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
-        self.settle(pipe);
+        let state = &mut self.topology.pipes[pipe as usize];
+        let arrived = state.dequeue_arrived(self.now);
+        let (next, has_discarded) = (state.next_event_at(), state.has_discarded());
+        self.event_queue.schedule_pipe(pipe, next);
+        if has_discarded {
+            self.reclaim(pipe);
+        }
         let mut descriptor = arrived?;
         if self.tap.is_some() {
             descriptor = self.show_exit(pipe, descriptor);
@@ -191,7 +202,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         }
         match self.advance(descriptor) {
             Some(next) => {
-                self.offer_next(next, descriptor);
+                self.offer_next(next.pipe, descriptor);
                 None
             }
             None if descriptor.is_corrupted() && !self.accepts_corrupted(descriptor) => {
@@ -210,7 +221,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
 
     /// Counts a packet that has crossed a pipe; returns the next one of its path.
     #[inline]
-    fn advance(&mut self, descriptor: PacketDescriptor) -> Option<u32> {
+    fn advance(&mut self, descriptor: PacketDescriptor) -> Option<Hop> {
         let &Packet { path, direction, hop, .. } = self.count_hops(descriptor, 1);
         self.topology.hop(path, direction, hop)
     }
@@ -269,8 +280,8 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         for index in 0..self.chains.last_first().len() {
             let pipe = self.chains.last_first()[index];
             while let Some((descriptor, arrival)) = self.topology.pipes[pipe as usize].forward_first(horizon) {
-                if let Some(next) = self.advance(descriptor) {
-                    self.offer_at(arrival, next, descriptor);
+                if self.advance(descriptor).is_some() {
+                    self.offer_at(arrival, descriptor);
                 }
             }
         }
@@ -282,29 +293,31 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         if self.tap.is_some() {
             self.show(descriptor, Step::Enters { pipe });
         }
-        self.offer_at(self.now, pipe, descriptor);
+        self.offer_at(self.now, descriptor);
     }
 
-    /// Offers a packet to a pipe at a time that may be later than now, and to the next ones as far as pipes forward.
-    /// Returns the first pipe's verdict.
+    /// Offers a packet to the next pipe of its path at a time that may be later than now, and to further ones as far as
+    /// pipes forward. Returns the first pipe and its verdict.
     #[inline(always)]
-    fn offer_at(&mut self, time: Instant, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
-        if self.chains.forwards(pipe) {
-            return self.forward(time, pipe, descriptor);
-        }
-        let verdict = self.topology.pipes[pipe as usize].enqueue(time, descriptor);
-        self.settle(pipe);
-        verdict
-    }
-
-    /// As [`offer_at`](Self::offer_at), to a pipe that forwards.
-    #[inline(always)]
-    fn forward(&mut self, mut time: Instant, mut pipe: u32, mut descriptor: PacketDescriptor) -> Verdict {
-        let &Packet { path, direction, hop, .. } = self.slab.get(descriptor.slot());
-        let (hops, pipes) = self.topology.hops_and_pipes(path, direction);
+    fn offer_at(&mut self, mut time: Instant, mut descriptor: PacketDescriptor) -> (Hop, Verdict) {
+        let packet = self.slab.get_mut(descriptor.slot());
+        let (hops, pipes) = self.topology.hops_and_pipes(packet.path, packet.direction);
         let (bytes, horizon, mut crossed) = (descriptor.bytes(), self.horizon, 0);
-        let verdict = loop {
+        let hops = &hops[usize::from(packet.hop)..];
+        let (first, mut is_settled) = (hops[0], false);
+        let mut hops = hops.iter();
+        let (pipe, verdict) = loop {
+            let &Hop { pipe, forwards, .. } = hops.next().expect("the last pipe of a path does not forward");
             let state = &mut pipes[pipe as usize];
+            if !forwards {
+                break match state.enqueue_plain(time, descriptor) {
+                    Ok(is_first) => {
+                        is_settled = !is_first;
+                        (pipe, Verdict::Accepted)
+                    }
+                    Err(descriptor) => (pipe, state.enqueue_any(time, descriptor)),
+                };
+            }
             time = match state.forward_plain(time, bytes, horizon) {
                 Some(arrival) => arrival,
                 None => match state.forward(time, descriptor, horizon) {
@@ -312,39 +325,36 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
                         descriptor = packet;
                         arrival
                     }
-                    Forwarded::Enqueued(verdict) => break verdict,
+                    Forwarded::Enqueued(verdict) => break (pipe, verdict),
                 },
             };
             crossed += 1;
-            pipe = hops[usize::from(hop + crossed)]; // a pipe that forwards has a next one on every path
-            if !self.chains.forwards(pipe) {
-                break pipes[pipe as usize].enqueue(time, descriptor);
-            }
         };
-        self.count_hops(descriptor, crossed);
-        self.settle(pipe);
-        if crossed == 0 { verdict } else { Verdict::Accepted }
+        packet.hop += crossed;
+        self.work.count(descriptor, crossed);
+        if !is_settled {
+            self.settle(pipe);
+        }
+        (first, if crossed == 0 { verdict } else { Verdict::Accepted })
     }
 
     /// Counts the pipes that a packet has crossed.
     #[inline]
     fn count_hops(&mut self, descriptor: PacketDescriptor, crossed: u8) -> &Packet<S::Content> {
-        self.work.packet_hops += u64::from(crossed);
-        self.work.data_packet_hops += if descriptor.is_data() { u64::from(crossed) } else { 0 };
+        self.work.count(descriptor, crossed);
         let packet = self.slab.get_mut(descriptor.slot());
         packet.hop += crossed;
         packet
     }
 
     /// Called after each call of a pipe: schedules it, and reclaims the packets that it has discarded.
-    #[inline(always)]
+    #[inline]
     fn settle(&mut self, pipe: u32) {
-        let state = &mut self.topology.pipes[pipe as usize];
+        let state = &self.topology.pipes[pipe as usize];
+        self.event_queue.schedule_pipe(pipe, state.next_event_at());
         if state.has_discarded() {
             self.reclaim(pipe);
         }
-        let next = self.topology.pipes[pipe as usize].next_event_at();
-        self.event_queue.schedule(pipe, next);
     }
 
     /// Reclaims the packets that a pipe has discarded.
@@ -363,6 +373,15 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
             self.show(descriptor, Step::Lost { pipe, cause });
         }
         self.store.discard(self.slab.remove(descriptor.slot()), descriptor.is_data(), cause);
+    }
+
+    /// Shows to the tap that a packet enters a path.
+    #[cold]
+    fn show_entry(&mut self, path: u16, descriptor: PacketDescriptor) {
+        let pipe = self.topology.first(path, self.slab.get(descriptor.slot()).direction);
+        self.show(descriptor, Step::Sent);
+        self.show_queues(descriptor);
+        self.show(descriptor, Step::Enters { pipe });
     }
 
     /// Shows a step to the tap.
@@ -388,7 +407,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
     fn show_queues(&mut self, descriptor: PacketDescriptor) {
         let &Packet { path, direction, .. } = self.slab.get(descriptor.slot());
         for hop in 0..=u8::MAX {
-            let Some(pipe) = self.topology.hop(path, direction, hop) else { return };
+            let Some(Hop { pipe, .. }) = self.topology.hop(path, direction, hop) else { return };
             let packets = self.topology.pipes[pipe as usize].queued_packets(self.now);
             self.settle(pipe);
             let has_changed = self.seen_queues.insert(pipe, packets).unwrap_or(0) != packets;

@@ -50,6 +50,22 @@ fn a_full_queue_drops_exactly_the_rest() {
     assert_eq!(overflow(QueueLimit::Packets(0), 0), 1, "a free transmitter needs no queue");
 }
 
+/// What a driver relies on that looks at the next event only after the first packet in flight.
+#[test]
+fn the_first_packet_in_flight_alone_changes_the_next_event() {
+    let queue = QueueConfig { limit: QueueLimit::Packets(2), ..link().queue };
+    let mut pipe = pipe(&PipeConfig { queue, ..link() });
+    let mut enqueue = |number| {
+        let enqueued = pipe.enqueue_plain(Instant(0), packet(number, 1500));
+        (enqueued, pipe.next_event_at())
+    };
+    let arrival = Instant(10 * MS + 120 * US);
+    let full = Err(packet(3, 1500));
+    let expected = [(Ok(true), arrival), (Ok(false), arrival), (Ok(false), arrival), (full, arrival)];
+    assert_eq!([0, 1, 2, 3].map(&mut enqueue), expected);
+    assert!(!pipe.has_discarded() && pipe.counters().offered == 3, "a packet that is returned was not offered");
+}
+
 #[test]
 fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
     let queue = QueueConfig { limit: QueueLimit::Packets(10), ..link().queue };

@@ -7,6 +7,7 @@ use link::Packet as _;
 
 impl Engine {
     /// Hands a packet to the host that it has reached.
+    #[inline]
     pub(super) fn deliver(&mut self, descriptor: PacketDescriptor) {
         self.network.trace_delivery(descriptor);
         let &Packet { ref content, flow, connection, direction, .. } =

@@ -22,6 +22,7 @@ fn addresses(flow: u16) -> Addresses {
 
 impl Engine {
     /// Hands a packet to an end of one of a relay's two connections.
+    #[inline(never)]
     pub(super) fn deliver_to_leg(&mut self, flow: u16, arrival: Arrival) {
         let body = self.network.world.slab.get(arrival.slot).content.body;
         let (end, is_syn_ack) = match body {

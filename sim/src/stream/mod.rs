@@ -189,6 +189,7 @@ impl<T: Transport> StreamFlow<T> {
     }
 
     /// Called when a packet of the receiver reaches the sender.
+    #[inline]
     fn on_reply(&mut self, now: Instant, reply: &ReplyOf<T>) {
         let sample = self.sender.on_reply(now, reply);
         if let Some((_, rtt)) = sample {
@@ -199,7 +200,7 @@ impl<T: Transport> StreamFlow<T> {
 
     /// What is to be sent at once when a packet has reached the receiver: its answer, or an acknowledgement that carries a
     /// video player's request.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, now: Instant, packet: &PacketOf<T>, is_marked: bool) -> Option<ReplyOf<T>> {
         let info = T::packet_info(packet);
         if self.peak.is_due(now) {
@@ -288,7 +289,7 @@ impl<T: Transport> StreamFlow<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn packet_size(&self, packet: &PacketOf<T>) -> (u32, EcnField) {
         self.transport.packet_size(packet, |segment| self.application.payload(&self.message, segment))
     }

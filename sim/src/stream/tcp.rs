@@ -64,11 +64,11 @@ impl Transport for Tcp {
         (Sender { machine, has_offload, polled: None }, Receiver { machine: receiver })
     }
 
-    #[inline]
+    #[inline(always)]
     fn packet_size(&self, packet: &TcpPacket, payload: impl Fn(u64) -> u32) -> (u32, EcnField) {
         let first = packet.first.seq;
         let (bytes, ecn) = self.config.segment_size(&packet.first, || payload(first));
-        (bytes + (first + 1..packet.end()).map(payload).sum::<u32>(), ecn)
+        if packet.segments == 1 { (bytes, ecn) } else { (bytes + payload_after_first(packet, payload), ecn) }
     }
 
     #[inline]
@@ -110,6 +110,12 @@ impl Transport for Tcp {
             _ => None,
         }
     }
+}
+
+/// Payload of a super-segment's segments but the first, bytes.
+#[inline(never)]
+fn payload_after_first(packet: &TcpPacket, payload: impl Fn(u64) -> u32) -> u32 {
+    (packet.first.seq + 1..packet.end()).map(payload).sum()
 }
 
 impl From<Command> for Input<'_> {
