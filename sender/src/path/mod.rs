@@ -178,6 +178,7 @@ impl PathSender {
     }
 
     /// Notifies the controller of an event and stores its decision.
+    #[inline]
     pub fn notify(&mut self, now: Instant, event: &PathEvent, controller: &mut ControllerHandle) {
         let ControllerHandle { controller: Some(inner), rng } = controller else { return };
         inner.on_event(self.id, event, &mut Context { now, rng });
@@ -209,6 +210,7 @@ impl PathSender {
     }
 
     /// Adds an RTT sample to the minimum filter.
+    #[inline]
     pub fn update_min_rtt(&mut self, now: Instant, rtt: Span) {
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
     }
@@ -237,6 +239,7 @@ impl PathSender {
 
     /// The retransmission timeout in whole ticks, to which backoff applies (Linux `icsk_rto`).
     #[must_use]
+    #[inline]
     pub fn rto_in_ticks(&self) -> Span {
         Span(self.rtt.rto().0.next_multiple_of(self.tick.0.max(1)))
     }
@@ -253,6 +256,7 @@ impl PathSender {
     /// The controller's pacing rate, or otherwise Linux's (`sk_pacing_rate`): cwnd over SRTT, times 2 early in slow
     /// start and times 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). Zero without an RTT sample.
     #[must_use]
+    #[inline]
     pub fn pacing_rate(&self, packet_bytes: u32, packets_out: u32) -> Rate {
         self.decision.pacing_rate.unwrap_or_else(|| {
             let Decision { cwnd, ssthresh, .. } = self.decision;
@@ -276,6 +280,7 @@ impl PathSender {
 
     /// As [`burst`](Self::burst), with at least `packets` packets.
     #[must_use]
+    #[inline]
     pub fn burst_of_at_least(&self, packets: u32, rate: Rate, payload: u32) -> u32 {
         Pacer::burst(rate, self.min_rtt.get(), payload, packets)
     }
@@ -330,6 +335,7 @@ impl PathSender {
         self.rate.mark_app_limited(in_flight);
     }
 
+    #[inline]
     fn is_cwnd_limited(&self) -> bool {
         let slow_start = self.decision.cwnd < self.decision.ssthresh;
         self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start)

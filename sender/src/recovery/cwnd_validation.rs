@@ -46,6 +46,7 @@ impl CwndValidation {
 
     /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not
     /// filled for a whole `rto` (Linux `tcp_cwnd_application_limited`).
+    #[inline]
     pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, rto: Span) -> Option<u32> {
         if limited {
             self.restart(now);

@@ -93,6 +93,7 @@ impl RateSampler {
     }
 
     /// Called when a packet is sent; `outstanding` is false if no other one is. `totals` includes the packet.
+    #[inline]
     pub fn on_sent(&mut self, now: Instant, outstanding: bool, totals: SendTotals) -> SendSnapshot {
         if !outstanding {
             self.first_sent = now;
@@ -108,6 +109,7 @@ impl RateSampler {
     }
 
     /// Called when a packet sent at `sent` was delivered. The newest packet of an acknowledgement defines the sample.
+    #[inline]
     pub fn on_delivered(&mut self, sample: &mut PendingRateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
         if sample.newest.is_none_or(|newest| (sent, seq) > newest) {
             sample.newest = Some((sent, seq));
@@ -118,6 +120,7 @@ impl RateSampler {
     }
 
     /// Ends an acknowledgement that newly delivered `acked` packets. Returns the sample if it is valid.
+    #[inline]
     pub fn finish(
         &mut self,
         now: Instant,

@@ -54,6 +54,7 @@ impl Rack {
     }
 
     /// Records a delivered packet.
+    #[inline]
     pub fn on_delivered(&mut self, now: Instant, seq: u64, sent: Instant, retransmitted: bool, min_rtt: Span) {
         let rtt = now.since(sent);
         // Sooner than the minimum RTT: the original was acknowledged, not the retransmission.
@@ -95,6 +96,7 @@ impl Rack {
 
     /// Widens the reordering window after spurious retransmissions, at most once per RTT (Linux
     /// `tcp_rack_update_reo_wnd`).
+    #[inline]
     pub fn update_reo_wnd(&mut self, prior_delivered: u64, delivered: u64) {
         if prior_delivered == 0 {
             return;

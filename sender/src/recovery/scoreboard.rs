@@ -149,6 +149,7 @@ impl Scoreboard {
 
     /// One past the highest SACKed packet, or `snd_una` if none is SACKed.
     #[must_use]
+    #[inline]
     pub fn sacked_end(&self) -> u64 {
         if self.counts.sacked_out == 0 { self.snd_una } else { self.sacked_end.max(self.snd_una) }
     }

@@ -15,6 +15,7 @@ impl WindowedMin {
     }
 
     /// Adds a sample taken `now`.
+    #[inline]
     pub fn update(&mut self, window: Span, now: Instant, value: Span) {
         self.0.update(window.0, now.0, u64::MAX - value.0);
     }

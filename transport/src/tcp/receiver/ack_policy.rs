@@ -188,6 +188,7 @@ impl AckPolicy {
     /// Handles a segment in order, with PSH or without, and adapts the delay to the gap before it. After a gap of more than
     /// a retransmission timeout, as at the start, a sender is assumed to be in slow start. `window` is that of the latest
     /// acknowledgement, segments.
+    #[inline]
     pub(super) fn on_segment_in_order(&mut self, now: Instant, psh: bool, window: impl FnOnce() -> u64) {
         self.is_pushed |= psh;
         let (now, least) = (now.0 / self.tick.0, self.least_ato);

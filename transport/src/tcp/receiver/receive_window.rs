@@ -143,6 +143,7 @@ impl ReceiveWindow {
     }
 
     /// Lets the application read what arrived before this instant.
+    #[inline]
     pub(crate) fn finish_reading(&mut self, now: Instant) {
         if self.queue.time < now {
             self.read_received();
@@ -161,6 +162,7 @@ impl ReceiveWindow {
     }
 
     /// Handles data that arrived in order, up to segment `next`. `acked` is the acknowledgement last sent.
+    #[inline]
     pub(crate) fn on_data(&mut self, now: Instant, next: u64, acked: u64) {
         self.measure_ratio();
         self.measure_window_rtt(now, next * self.mss, acked);
@@ -168,6 +170,7 @@ impl ReceiveWindow {
 
     /// Handles new data, in order or not; `waiting` segments are out of order or not read. Returns whether the window
     /// has grown, which Linux acknowledges at once (`tcp_grow_window`).
+    #[inline]
     pub(crate) fn grow(&mut self, now: Instant, waiting: u64) -> bool {
         self.finish_reading(now);
         self.raise_ssthresh(waiting * self.truesize + self.queue.memory)
@@ -209,6 +212,7 @@ impl ReceiveWindow {
     }
 
     /// Raises the window by two segments, as far as the buffer has room in addition to the `occupied` bytes.
+    #[inline]
     fn raise_ssthresh(&mut self, occupied: u64) -> bool {
         let space = window_of(self.buffer.saturating_sub(occupied), self.ratio);
         let limit = self.window_clamp.min(space);
@@ -239,6 +243,7 @@ impl ReceiveWindow {
 
     /// Measures how long the sender takes to fill the window, which is at least an RTT: lower samples count (Linux
     /// `tcp_rcv_rtt_measure`). `arrived` is the end of the data, bytes.
+    #[inline]
     fn measure_window_rtt(&mut self, now: Instant, arrived: u64, acked: u64) {
         if let Some(start) = self.rtt_start {
             if arrived < self.rtt_edge {
@@ -254,6 +259,7 @@ impl ReceiveWindow {
     }
 
     /// Measures on the first packet which share of its memory is payload (Linux `tcp_measure_rcv_mss`).
+    #[inline]
     fn measure_ratio(&mut self) {
         let ratio = tuning::ratio(self.release, self.mss);
         if ratio != self.ratio {

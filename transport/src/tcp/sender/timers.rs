@@ -105,6 +105,7 @@ impl Timers {
 impl Sender {
     /// Time at which the timer expires, once the connection is established; never if none is set. The timer may be set
     /// several times for one acknowledgement and the data sent after it, so ticks are counted here.
+    #[inline]
     pub(super) fn deadline(&self) -> Instant {
         let Timers { start, timeout, wheel, .. } = &self.timers;
         match (self.timers.is_running(), wheel) {
@@ -144,6 +145,7 @@ impl Sender {
         self.set_persist_timer(now, true);
     }
 
+    #[inline]
     pub(super) fn rto_with_backoff(&self) -> Span {
         (self.path.rto_in_ticks() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
     }
@@ -182,9 +184,11 @@ impl Sender {
 
     /// Whole ticks until the pacer allows sending, by which timers are longer (Linux 6.1 `tcp_pacing_delay`).
     fn pacing_delay(&self, now: Instant) -> Span {
+        if !self.is_paced() {
+            return Span::ZERO;
+        }
         let tick = self.config.tick.0.max(1);
-        let delay = if self.is_paced() { self.path.pacer.delay(now) } else { Span::ZERO };
-        Span(delay.0 / tick * tick)
+        Span(self.path.pacer.delay(now).0 / tick * tick)
     }
 
     /// Sets the timer after data was acknowledged (Linux `tcp_set_xmit_timer`).

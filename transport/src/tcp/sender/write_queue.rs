@@ -311,6 +311,7 @@ impl Sender {
     }
 
     /// Memory of the write queue, bytes (`sk_wmem_queued`).
+    #[inline]
     pub(crate) fn queued_bytes(&self) -> u64 {
         let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
         let payload = self.write_queue.payload(self.scoreboard.snd_una(), self.write_end(), self.config.mss);
