@@ -9,6 +9,7 @@ use strings::fnv1a;
 ///
 /// A stream depends on the run's seed and its name ("link eno2 loss"), so that adding a component does not change the
 /// streams of others. The same seed and name give the same numbers on every machine.
+#[derive(Clone, PartialEq, Eq)]
 pub struct RngStream {
     generator: Pcg64,
 }

@@ -64,12 +64,11 @@ pub fn first_difference(
     kernel: &Recording,
     tolerance: Tolerance,
 ) -> Option<Difference> {
-    let windows = (0..=script.acks.len()).map(|index| {
-        let start = index.checked_sub(1).map_or(0, |before| script.acks[before].at_us);
-        (index, start, script.acks.get(index).map_or(script.end_us, |ack| ack.at_us))
-    });
-    for (index, start, end) in windows {
-        let difference = difference_of_sent(&ours.sent, &kernel.sent, [start, end], tolerance)
+    let ends =
+        (0..=script.acks.len()).map(|index| (index, script.acks.get(index).map_or(script.end_us, |ack| ack.at_us)));
+    let mut compared = 0;
+    for (index, end) in ends {
+        let difference = difference_of_sent([&ours.sent, &kernel.sent], &mut compared, end, tolerance)
             .map(|(ours, kernel)| ("sent".to_owned(), Place::Sent, ours, kernel))
             .or_else(|| difference_of_states(ours.states.get(index)?, kernel.states.get(index)?));
         if let Some((what, place, our_value, kernel_value)) = difference {
@@ -92,28 +91,31 @@ fn difference_of_states(ours: &[State; 2], kernel: &[State; 2]) -> Option<(Strin
     })
 }
 
-/// A packet that only one of the two sent in an interval, or that they sent at different times.
+/// A packet that only one of the two sent before `end`, or that they sent at different times. The first `compared` packets
+/// of both are the same.
 fn difference_of_sent(
-    ours: &[Sent],
-    kernel: &[Sent],
-    [start, end]: [u64; 2],
+    all: [&[Sent]; 2],
+    compared: &mut usize,
+    end: u64,
     tolerance: Tolerance,
 ) -> Option<(String, String)> {
-    let within = |all: &[Sent]| {
-        let sent = all.iter().filter(|sent| start <= sent.at_us && sent.at_us < end);
-        sent.copied().collect::<Vec<_>>()
-    };
-    let (ours, kernel) = (within(ours), within(kernel));
-    let describe = |sent: Option<&Sent>| sent.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-    (0..ours.len().max(kernel.len())).find_map(|index| {
-        let pair = (ours.get(index), kernel.get(index));
-        match pair {
-            (Some(ours), Some(kernel)) if is_same(ours, kernel, tolerance) => None,
-            // A packet sent just before the end on one side may be sent just after it on the other.
-            (Some(only), None) | (None, Some(only)) if only.at_us + tolerance.time_us >= end => None,
-            (ours, kernel) => Some((describe(ours), describe(kernel))),
+    loop {
+        let next = all.map(|sent| sent.get(*compared));
+        let is_before = |sent: &&Sent, end: u64| sent.at_us < end;
+        if !next.iter().flatten().any(|sent| is_before(sent, end)) {
+            return None;
         }
-    })
+        match next {
+            // A packet sent just before the end on one side may be sent just after it on the other.
+            [Some(ours), Some(kernel)] if is_same(ours, kernel, tolerance) => *compared += 1,
+            [Some(only), None] | [None, Some(only)] if only.at_us + tolerance.time_us >= end => return None,
+            _ => {
+                let describe = |sent: Option<&Sent>| sent.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                let [ours, kernel] = next.map(|sent| describe(sent.filter(|sent| is_before(sent, end))));
+                return Some((ours, kernel));
+            }
+        }
+    }
 }
 
 fn is_same(ours: &Sent, kernel: &Sent, tolerance: Tolerance) -> bool {
@@ -130,5 +132,54 @@ impl fmt::Display for Sent {
         };
         let cwr = if self.cwr { " with CWR" } else { "" };
         write!(f, "{kind} {} ({} bytes{cwr}) at {:.1} ms", self.seq, self.bytes, self.at_us as f64 / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{PeerAck, Setup};
+
+    const SETUP: Setup = Setup {
+        tick_us: 10_000,
+        send_buffer: 1 << 20,
+        congestion: String::new(),
+        mss: 1024,
+        sack: true,
+        timestamps: false,
+        ecn: false,
+        tso: true,
+        connect_us: 0,
+        established_us: 10,
+        window: 10_240,
+    };
+
+    /// The packets that were sent, around an acknowledgement at 1000 us.
+    fn difference(ours: &[u64], kernel: &[u64]) -> Option<usize> {
+        let ack = PeerAck { at_us: 1000, ..PeerAck::default() };
+        let script = Script { setup: SETUP, writes: Vec::new(), acks: vec![ack], end_us: 3000 };
+        let recording = |times: &[u64]| {
+            let sent = |(seq, at_us): (usize, &u64)| Sent {
+                at_us: *at_us,
+                seq: seq as u64,
+                bytes: 1024,
+                kind: SentKind::New,
+                cwr: false,
+            };
+            let states = vec![[State::default(); 2]];
+            Recording { states, sent: times.iter().enumerate().map(sent).collect(), late_us: 0 }
+        };
+        let tolerance = Tolerance { time_us: 100 };
+        first_difference(&script, &recording(ours), &recording(kernel), tolerance).map(|difference| difference.ack)
+    }
+
+    #[test]
+    fn a_packet_just_before_an_acknowledgement_may_be_just_after_it() {
+        assert_eq!(difference(&[990, 1500], &[1010, 1550]), None);
+        assert_eq!(difference(&[1010, 1500], &[990, 1550]), None);
+        assert_eq!(difference(&[990, 1500], &[1110, 1550]), Some(0), "too much later");
+        assert_eq!(difference(&[990, 1500], &[1010, 1650]), Some(1));
+        assert_eq!(difference(&[990], &[1010, 1500]), Some(1), "only one of the two sends it");
+        assert_eq!(difference(&[990, 2950], &[1010]), None, "the script may have ended");
     }
 }

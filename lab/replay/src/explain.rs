@@ -1,7 +1,7 @@
 //! Named changes of our machine. A change that makes a difference disappear explains it.
 
 use crate::difference::{Tolerance, first_difference};
-use crate::machine::play_with;
+use crate::machine::play_noting_draws;
 use crate::recording::Recording;
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,12 @@ impl Variation {
         Self { clocks: others.chain([(event, seed)]).collect(), ..self.clone() }
     }
 
+    /// With draws from the stream of this seed from an acknowledgement on, until the next one that has a stream.
+    fn with_draw(&self, ack: usize, seed: u64) -> Self {
+        let others = self.draws.iter().copied().filter(|(other, _)| *other != ack);
+        Self { draws: others.chain([(ack, seed)]).collect(), ..self.clone() }
+    }
+
     /// With another timer at an event; `None` if there is one already, or the wheel has no memory.
     fn with_timer(&self, event: usize) -> Option<Self> {
         let others = self.other_timers.as_ref().filter(|others| !others.contains(&event))?;
@@ -53,7 +59,7 @@ pub enum Explanation {
     /// Timers of 63 ticks or more expire by what the kernel's timer wheel remembers: a timer that is set to the same tick again
     /// keeps its bucket, and one that is set when a timer of the host has just expired is a tick nearer.
     Timers,
-    /// The controller draws other random numbers where the kernel did.
+    /// The controller draws other random numbers where the kernel did, with the kernel's clock.
     Draws,
 }
 
@@ -70,82 +76,94 @@ impl std::fmt::Display for Explanation {
 /// The first change, of a short list, with which our machine behaves as the kernel did.
 #[must_use]
 pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
-    let (variation, ours) = closest_variation(script, kernel, tolerance).ok()?;
-    if first_difference(script, &ours, kernel, tolerance).is_none() {
-        return Some(if variation.other_timers.is_some() { Explanation::Timers } else { Explanation::Clock });
-    }
-    draws_of(script, kernel, tolerance).map(|_| Explanation::Draws)
+    let closest = closest_variation(script, kernel, tolerance).ok()?;
+    closest.differs_at.is_none().then_some(match closest.variation {
+        Variation { draws, .. } if !draws.is_empty() => Explanation::Draws,
+        Variation { other_timers: Some(_), .. } => Explanation::Timers,
+        _ => Explanation::Clock,
+    })
 }
 
-/// Our recording with the clock and the timers with which it is the same as the kernel's for longest.
+/// Our recording with the clock, the timers and the draws with which it is the same as the kernel's for longest.
 ///
 /// # Errors
 /// There is no such algorithm.
 pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Recording, String> {
-    closest_variation(script, kernel, tolerance).map(|(_, ours)| ours)
+    closest_variation(script, kernel, tolerance).map(|closest| closest.ours)
 }
 
-fn closest_variation(
-    script: &Script,
-    kernel: &Recording,
-    tolerance: Tolerance,
-) -> Result<(Variation, Recording), String> {
-    let mut best = None;
-    let timers = [None, Some(Vec::new())].into_iter();
-    for (other_timers, connect_us) in timers.flat_map(|timers| CONNECT_US.map(|us| (timers.clone(), us))) {
-        let variation = Variation { connect_us, other_timers, ..Variation::default() };
-        let variation = nearer(script, kernel, variation, tolerance);
-        let ours = play_with(script, &variation)?;
-        let ack = first_difference(script, &ours, kernel, tolerance).map_or(usize::MAX, |difference| difference.ack);
-        if best.as_ref().is_none_or(|(longest, _)| ack > *longest) {
-            best = Some((ack, (variation, ours)));
+/// A play of a changed machine.
+struct Play {
+    variation: Variation,
+    ours: Recording,
+    /// The acknowledgement at which it differs from the kernel.
+    differs_at: Option<usize>,
+    /// The acknowledgements at which the controller drew.
+    drawn: Vec<usize>,
+}
+
+impl Play {
+    /// # Errors
+    /// There is no such algorithm.
+    fn of(script: &Script, kernel: &Recording, tolerance: Tolerance, variation: Variation) -> Result<Self, String> {
+        let (ours, drawn) = play_noting_draws(script, &variation)?;
+        let differs_at = first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack);
+        Ok(Self { variation, ours, differs_at, drawn })
+    }
+
+    /// Whether it is the same as the kernel for longer than another play.
+    fn is_longer_than(&self, other: &Self) -> bool {
+        other.differs_at.is_some_and(|at| self.differs_at.is_none_or(|own| own > at))
+    }
+}
+
+/// Draws are tried last, because the others explain more.
+fn closest_variation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Play, String> {
+    let clocks = |other_timers: Option<Vec<usize>>| {
+        CONNECT_US.map(|connect_us| {
+            (Variation { connect_us, other_timers: other_timers.clone(), ..Variation::default() }, false)
+        })
+    };
+    let with_draws = (Variation::default(), true);
+    let all = clocks(None).into_iter().chain(clocks(Some(Vec::new()))).chain([with_draws]);
+    let mut best: Option<Play> = None;
+    for (variation, may_draw) in all {
+        let play = nearer(script, kernel, tolerance, Play::of(script, kernel, tolerance, variation)?, may_draw);
+        if best.as_ref().is_none_or(|best| play.is_longer_than(best)) {
+            best = Some(play);
         }
-        if ack == usize::MAX {
+        if best.as_ref().is_some_and(|best| best.differs_at.is_none()) {
             break;
         }
     }
-    best.map(|(_, best)| best).ok_or_else(|| "no clock was tried".to_owned())
+    best.ok_or_else(|| "no clock was tried".to_owned())
 }
 
-/// Finds the kernel's clock and its other timers, acknowledgement by acknowledgement: where the recordings differ, another clock
-/// or timer at one of the events before is tried until the next difference is a later one.
-fn nearer(script: &Script, kernel: &Recording, mut variation: Variation, tolerance: Tolerance) -> Variation {
-    let difference = |variation: &Variation| {
-        let ours = play_with(script, variation).ok()?;
-        first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
-    };
-    while let Some(at) = difference(&variation) {
+/// Finds the kernel's clock, its other timers and its draws, acknowledgement by acknowledgement: where the recordings differ,
+/// another one at one of the events before is tried until the next difference is a later one.
+fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: Play, may_draw: bool) -> Play {
+    while let Some(at) = play.differs_at {
+        let Play { variation, drawn, .. } = &play;
         let earlier = || (at.saturating_sub(EVENTS)..=at).rev();
+        // What is drawn may show later, in the time at which the next packet leaves.
+        let drawing = earlier().filter(|event| may_draw && drawn.contains(event));
+        let with_draw = drawing.flat_map(|event| (1..STREAMS).map(move |seed| variation.with_draw(event, seed)));
         let with_timer = earlier().filter_map(|event| variation.with_timer(event));
-        let with_clock = earlier().flat_map(|event| (0..CLOCKS).map(move |seed| (event, seed)));
-        let mut tried = with_timer.chain(with_clock.map(|(event, seed)| variation.with_clock(event, seed)));
-        match tried.find(|tried| difference(tried).is_none_or(|next| next > at)) {
-            Some(better) => variation = better,
+        let with_clock = earlier().flat_map(|event| (0..CLOCKS).map(move |seed| variation.with_clock(event, seed)));
+        let tried = with_draw.chain(with_timer).chain(with_clock);
+        let mut plays = tried.filter_map(|variation| Play::of(script, kernel, tolerance, variation).ok());
+        match plays.find(|tried| tried.is_longer_than(&play)) {
+            Some(better) => play = better,
             None => break,
         }
     }
-    variation
-}
-
-/// Finds the draws of the kernel, acknowledgement by acknowledgement: where the recordings differ, other random streams are
-/// tried until the next difference is a later one.
-fn draws_of(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Vec<(usize, u64)>> {
-    let difference = |draws: &[(usize, u64)]| {
-        let ours = play_with(script, &Variation { draws: draws.to_vec(), ..Variation::default() }).ok()?;
-        first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack)
-    };
-    let mut draws = Vec::new();
-    while let Some(at) = difference(&draws) {
-        let later = |seed: &u64| difference(&[&draws[..], &[(at, *seed)]].concat()).is_none_or(|next| next > at);
-        let seed = (1..STREAMS).find(later)?;
-        draws.push((at, seed));
-    }
-    Some(draws)
+    play
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::play_with;
     use crate::{Situation, play, script_of};
 
     const TOLERANCE: Tolerance = Tolerance { time_us: 100 };

@@ -158,10 +158,17 @@ pub fn play(script: &Script) -> Result<Recording, String> {
 
 /// Plays a script on our machine with a change.
 pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Recording, String> {
+    play_noting_draws(script, variation).map(|(recording, _)| recording)
+}
+
+/// Plays a script on our machine with a change. Returns also the acknowledgements at which the controller drew, or after
+/// which it did before the next one.
+pub(crate) fn play_noting_draws(script: &Script, variation: &Variation) -> Result<(Recording, Vec<usize>), String> {
     let (setup, layout) = (&script.setup, Layout::new(script));
     let mut machine = Machine::new(setup, variation)?;
     machine.open(setup);
     let mut states = Vec::new();
+    let (mut drawn, mut random_stream) = (Vec::new(), machine.sender.random_stream().clone());
     let mut writes = script.writes.iter().peekable();
     for (index, ack) in script.acks.iter().enumerate() {
         while let Some(write) = writes.next_if(|write| write.at_us < ack.at_us) {
@@ -169,9 +176,11 @@ pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Record
             machine.write(write.at_us, write.bytes, setup.mss);
         }
         machine.run_until(ack.at_us);
+        drawn.extend((*machine.sender.random_stream() != random_stream).then(|| index.saturating_sub(1)));
         if let Some((_, seed)) = variation.draws.iter().find(|(at, _)| *at == index) {
             machine.sender.draw_from(stream(*seed));
         }
+        random_stream = machine.sender.random_stream().clone();
         let before = machine.state();
         machine.acknowledge(ack);
         states.push([before, machine.state()]);
@@ -181,8 +190,10 @@ pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Record
         machine.write(write.at_us, write.bytes, setup.mss);
     }
     machine.run_until(script.end_us);
+    let has_drawn = *machine.sender.random_stream() != random_stream;
+    drawn.extend(has_drawn.then(|| script.acks.len().saturating_sub(1)));
     let sent = machine.sent.iter().map(|(at_us, segment)| record(*at_us, segment, &layout)).collect();
-    Ok(Recording { states, sent, late_us: 0 })
+    Ok((Recording { states, sent, late_us: 0 }, drawn))
 }
 
 fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {

@@ -26,6 +26,12 @@ impl SinglePathSender {
         self.controller.controller.as_mut()
     }
 
+    /// The stream from which the controller draws.
+    #[must_use]
+    pub fn random_stream(&self) -> &RngStream {
+        &self.controller.rng
+    }
+
     /// Makes the controller draw from `rng` from now on.
     pub fn draw_from(&mut self, rng: RngStream) {
         self.controller.rng = rng;
