@@ -47,6 +47,7 @@ impl Machine {
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
         let mut sender = SinglePathSender::new(config(setup), controller, stream(0));
+        sender.pace_single_segments();
         if variation.other_timers.is_some() {
             sender.on_other_timer(Instant::ZERO);
         }

@@ -43,6 +43,12 @@ impl SinglePathSender {
         self.sender.on_other_timer(now);
     }
 
+    /// From now on a paced sender without super-segments sends one segment at a time, as Linux does on a device that takes
+    /// one (`gso_max_segs 1`), instead of bursts of two or more.
+    pub fn pace_single_segments(&mut self) {
+        self.sender.pace_single_segments();
+    }
+
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {

@@ -211,6 +211,8 @@ pub struct Sender {
     last_delivery: Option<RateSample>,
     /// Linux's estimate of the rate, as of the latest acknowledgement.
     pacing_rate: Rate,
+    /// Whether a burst without super-segments is one segment.
+    paces_single_segments: bool,
     counters: SenderCounters,
 }
 
@@ -247,6 +249,7 @@ impl Sender {
             last_rtt: None,
             last_delivery: None,
             pacing_rate: Rate(0),
+            paces_single_segments: false,
             counters: SenderCounters::default(),
         }
     }
@@ -272,6 +275,12 @@ impl Sender {
                 self.write_queue.stop(self.write_seq);
             }
         }
+    }
+
+    /// From now on a paced sender without super-segments sends one segment at a time, as Linux does on a device that takes
+    /// one (`gso_max_segs 1`), instead of bursts of two or more.
+    pub(crate) fn pace_single_segments(&mut self) {
+        self.paces_single_segments = true;
     }
 
     /// The controller's latest decision.

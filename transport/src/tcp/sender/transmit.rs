@@ -198,7 +198,8 @@ impl Sender {
             let rate = self.pacing_rate();
             self.path.pacer.on_retransmission(now, segments, bytes, rate);
         } else if self.is_paced() && !self.config.tso {
-            self.path.pace_burst_of(self.burst(), now, self.paced_bytes(), self.pacing_rate());
+            let burst = if self.paces_single_segments { 1 } else { self.burst() };
+            self.path.pace_burst_of(burst, now, self.paced_bytes(), self.pacing_rate());
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
         Segment {
