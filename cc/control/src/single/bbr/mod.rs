@@ -112,6 +112,10 @@ pub struct Bbr {
     standing_queue: StandingQueue,
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
+    /// The sender's state now, of which the episode of a mark and that of a loss differ.
+    ca_state: CaState,
+    /// The threshold that an undo restores; 0 if the episode cannot be undone (Linux `prior_ssthresh`).
+    prior_ssthresh: u32,
     /// Whether one packet is sent for each delivered one, as in the first round of recovery.
     packet_conservation: bool,
     /// The window to restore after recovery and ProbeRTT.
@@ -158,6 +162,8 @@ impl Bbr {
             for_tunnel_path: false,
             standing_queue: StandingQueue::default(),
             prev_ca_state: CaState::Open,
+            ca_state: CaState::Open,
+            prior_ssthresh: 0,
             packet_conservation: false,
             prior_cwnd: 0,
         }
@@ -229,6 +235,7 @@ impl Bbr {
         self.update_gains();
         self.set_pacing_rate(sample.srtt);
         self.set_cwnd(sample);
+        self.ca_state = sample.ca_state;
     }
 
     /// The delivery-rate sample; application-limited if ProbeRTT limited the sender.
@@ -284,9 +291,24 @@ impl Bbr {
     }
 
     fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
-        if reduce_cwnd {
+        let in_reduction = matches!(self.ca_state, CaState::Cwr | CaState::Recovery);
+        // A loss within a reduction continues it.
+        if reduce_cwnd && !(in_reduction && cause == Cause::Loss) {
             self.save_cwnd();
         }
+        self.prior_ssthresh = match cause {
+            Cause::Timeout if !reduce_cwnd => self.prior_ssthresh,
+            Cause::Timeout if in_reduction => self.ssthresh,
+            Cause::Loss | Cause::Timeout if !in_reduction => self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4),
+            _ => 0,
+        };
+        self.ca_state = match cause {
+            Cause::Loss => CaState::Recovery,
+            Cause::Timeout => CaState::Loss,
+            Cause::TlpRecovery => CaState::Open,
+            Cause::EcnMark | Cause::LocalDrop | Cause::Requested if reduce_cwnd => CaState::Cwr,
+            Cause::EcnMark | Cause::LocalDrop | Cause::Requested => self.ca_state,
+        };
         if cause == Cause::Timeout {
             self.cwnd = in_flight + 1;
             self.prev_ca_state = CaState::Loss;
@@ -296,9 +318,14 @@ impl Bbr {
         }
     }
 
+    /// What began with a mark, or had one since, is not undone.
     fn on_spurious_loss(&mut self) {
-        self.full_bw.reset();
-        self.lt_bw.restart(self.totals);
+        self.ca_state = CaState::Open;
+        if self.prior_ssthresh > 0 {
+            self.ssthresh = self.ssthresh.max(self.prior_ssthresh);
+            self.full_bw.reset();
+            self.lt_bw.restart(self.totals);
+        }
     }
 
     fn on_idle_restart(&mut self, cx: &mut Context<'_>) {
@@ -325,12 +352,12 @@ impl PathController for Bbr {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
+            PathEvent::Recovered { .. } => self.ca_state = CaState::Open,
             PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model determines the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
-            | PathEvent::Recovered { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}

@@ -186,12 +186,30 @@ fn a_timeout_sends_one_packet_and_resets_full_bw() {
     assert_eq!((flow.controller.cwnd, flow.controller.full_bw.full_bw), (1, 0));
 }
 
+/// Linux 6.1.192, situation 113 of `cargo xtask kernel-drill --congestion bbr`.
 #[test]
-fn undo_keeps_the_window_and_resets_full_bw() {
+fn a_loss_after_a_mark_restores_the_window_of_the_mark_and_is_not_undone() {
+    let mut flow = Flow::new();
+    flow.rounds(3, 100);
+    let cwnd = flow.controller.cwnd;
+    flow.congestion(Cause::EcnMark, 60);
+    flow.controller.cwnd += 5;
+    flow.congestion(Cause::Loss, 60);
+    assert_eq!(flow.controller.prior_cwnd, cwnd);
+    let full_bw = flow.controller.full_bw.full_bw;
+    flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!(flow.controller.full_bw.full_bw, full_bw);
+}
+
+#[test]
+fn undo_keeps_the_window_restores_the_threshold_and_resets_full_bw() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
     let cwnd = flow.controller.cwnd;
+    flow.controller.ssthresh = 10;
+    flow.congestion(Cause::Loss, 60);
     flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!(flow.controller.ssthresh, cwnd / 2 + cwnd / 4);
     assert_eq!(
         (flow.controller.cwnd, flow.controller.full_bw.full_bw, flow.controller.full_bw.full_bw_reached),
         (cwnd, 0, true)
