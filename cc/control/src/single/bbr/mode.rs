@@ -137,9 +137,9 @@ impl Bbr {
 
     /// Packets in flight when the next burst departs. They include that burst if the gain is above one, and exclude
     /// packets delivered until then (Linux `bbr_packets_in_net_at_edt`).
-    fn in_net_at_departure(&self, in_flight: u32, sample: &AckSample) -> u64 {
+    pub(super) fn in_net_at_departure(&self, in_flight: u32, sample: &AckSample) -> u64 {
         let burst = if self.pacing_gain > BBR_UNIT { self.tso_segs_goal() } else { 0 };
-        let delivered = if self.since_4_20 { packets_in(self.bw.get(), sample.until_departure) } else { 0 };
+        let delivered = if self.since_4_20 { packets_in(self.bandwidth(), sample.until_departure) } else { 0 };
         (u64::from(in_flight) + burst).saturating_sub(delivered)
     }
 

@@ -246,6 +246,18 @@ fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
     assert!(!policed(&flow));
 }
 
+/// Linux `bbr_packets_in_net_at_edt` takes `bbr_bw`, which a policer's rate replaces.
+#[test]
+fn what_is_delivered_until_departure_is_at_the_rate_of_the_policer() {
+    let mut flow = Flow::with_rtt(Bbr::linux(), 50);
+    flow.rounds(8, 100);
+    let sample = AckSample { until_departure: Span::from_millis(25), ..AckSample::default() };
+    flow.controller.pacing_gain = BBR_UNIT;
+    assert_eq!(flow.controller.in_net_at_departure(80, &sample), 31, "of 100 packets each 50 ms, rounded down");
+    (0..8).for_each(|_| flow.round_with(40, |sample| sample.lost = 10));
+    assert_eq!(flow.controller.in_net_at_departure(80, &sample), 61, "of 40");
+}
+
 #[test]
 fn excess_acknowledgements_raise_the_window() {
     let mut aggregation = Aggregation::default();
