@@ -71,7 +71,8 @@ pub struct RateSampler {
     delivered: u64,
     delivered_at: Instant,
     first_sent: Instant,
-    app_limited_until: u64,
+    /// Samples are application-limited until more packets than these are delivered.
+    app_limited_until: Option<u64>,
 }
 
 impl RateSampler {
@@ -84,7 +85,7 @@ impl RateSampler {
     /// Whether samples are application-limited.
     #[must_use]
     pub fn is_app_limited(&self) -> bool {
-        self.app_limited_until != 0
+        self.app_limited_until.is_some()
     }
 
     /// Counts packets as delivered.
@@ -129,9 +130,7 @@ impl RateSampler {
         min_rtt: Span,
         ack_delayed: bool,
     ) -> Option<RateSample> {
-        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
-            self.app_limited_until = 0;
-        }
+        self.app_limited_until.take_if(|until| self.delivered > *until);
         if acked > 0 {
             self.delivered_at = now;
         }
@@ -155,13 +154,27 @@ impl RateSampler {
     /// The application has nothing to send and the window has room: samples are application-limited until the packets
     /// in flight are delivered.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
-        self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+        self.app_limited_until = Some(self.delivered + u64::from(in_flight));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Linux counts the SYN as delivered: what is sent after the first acknowledgement is not application-limited.
+    #[test]
+    fn samples_are_application_limited_until_one_more_packet_is_delivered() {
+        let mut sampler = RateSampler::default();
+        sampler.mark_app_limited(0);
+        let first = sampler.on_sent(Instant::ZERO, false, SendTotals::default());
+        let mut sample = PendingRateSample::default();
+        sampler.count(1);
+        sampler.on_delivered(&mut sample, 0, Instant::ZERO, &first);
+        let at = Instant::ZERO + Span::from_millis(20);
+        assert!(sampler.finish(at, &sample, 1, Span::MAX, false).is_some_and(|rate| rate.app_limited));
+        assert!(!sampler.on_sent(at, false, SendTotals::default()).app_limited);
+    }
 
     /// One packet of 1448 bytes every 1.1584 ms (10 Mbit/s) through a path of 20 such intervals: every sample must be
     /// 863.3 packets per second, and none is above that.
