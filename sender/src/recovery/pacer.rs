@@ -63,7 +63,7 @@ impl Pacer {
         self.next_send_time = self.next_send_time.max(now);
         if self.sent_packets >= UNPACED && rate.as_bits() > 0 {
             let time = rate.time_for(bytes);
-            self.next_send_time = now + time - lateness.min(time / 2);
+            self.next_send_time = self.next_send_time + time - lateness.min(time / 2);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The next segment to send (Linux `tcp_output.c`): a probe, a retransmission, or new data, as the congestion window, the
 //! receive window and the pacer allow.
 
-use super::{Output, Sender};
+use super::{Output, Sender, timers::Timer};
 use crate::path::{ControllerHandle, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
@@ -87,7 +87,10 @@ impl Sender {
             self.restart_persist_timer(now);
             return Some(self.window_probe(now));
         }
-        let must_wait = self.path.pacer.next_send_time() > now && !self.transmit.tso.is_under_way();
+        // At a timeout the head is sent again whatever the pacer allows (Linux `tcp_retransmit_timer`).
+        let must_wait = self.path.pacer.next_send_time() > now
+            && !self.transmit.tso.is_under_way()
+            && self.timers.expired != Some(Timer::Retransmission);
         if must_wait {
             self.end_frto_sending();
         }
