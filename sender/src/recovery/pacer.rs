@@ -67,13 +67,13 @@ impl Pacer {
         }
     }
 
-    /// Records the retransmission of a segment of `bytes`, one of a buffer of `segments`. The buffer is paced when it
+    /// Records the retransmission of a segment, one of a buffer of `segments` with `bytes`. The buffer is paced when it
     /// begins.
     pub fn on_retransmission(&mut self, now: Instant, segments: u32, bytes: u64, rate: Rate) {
         match self.burst_left.checked_sub(1) {
             Some(left) => self.burst_left = left,
             None => {
-                self.on_super_segment(now, u64::from(segments), u64::from(segments) * bytes, rate);
+                self.on_super_segment(now, u64::from(segments), bytes, rate);
                 self.burst_left = segments.saturating_sub(1);
             }
         }
@@ -115,9 +115,9 @@ mod tests {
         let mut pacer = Pacer { sent_packets: UNPACED, ..Pacer::default() };
         let (rate, start) = (Rate::from_mbit(10), Instant::ZERO + Span::from_secs(1));
         // 1250 bytes take a millisecond.
-        pacer.on_retransmission(start, 2, 1250, rate);
+        pacer.on_retransmission(start, 2, 2500, rate);
         assert_eq!(pacer.next_send_time(), Instant::ZERO, "the second one follows at once");
-        pacer.on_retransmission(start, 2, 1250, rate);
+        pacer.on_retransmission(start, 2, 2500, rate);
         assert_eq!(pacer.next_send_time().since(start), Span::from_millis(1));
     }
 

@@ -1,7 +1,7 @@
 //! The next segment to send (Linux `tcp_output.c`): a probe, a retransmission, or new data, as the congestion window, the
 //! receive window and the pacer allow.
 
-use super::{Output, Sender, timers::Timer};
+use super::{Output, Sender, SenderConfig, timers::Timer};
 use crate::path::{ControllerHandle, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
@@ -161,6 +161,7 @@ impl Sender {
     fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
         self.path.before_send(now, counts.in_flight(), counts.packets_out > 0, controller);
+        self.pace_super_segment(now);
         let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1, 1);
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
@@ -197,12 +198,12 @@ impl Sender {
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
         // A super-segment was paced at its beginning.
         if retransmission && self.is_paced() {
-            let (segments, bytes) = (self.scoreboard.buffer_segments(seq), u64::from(self.paced_bytes()));
-            let rate = self.pacing_rate();
+            let segments = self.scoreboard.buffer_segments(seq);
+            let (bytes, rate) = (self.paced_bytes(seq, u64::from(segments)), self.pacing_rate());
             self.path.pacer.on_retransmission(now, segments, bytes, rate);
         } else if self.is_paced() && !self.config.tso {
             let burst = if self.paces_single_segments { 1 } else { self.burst() };
-            self.path.pace_burst_of(burst, now, self.paced_bytes(), self.pacing_rate());
+            self.path.pace_burst_of(burst, now, self.paced_bytes(seq, 1) as u32, self.pacing_rate());
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
         Segment {
@@ -221,10 +222,12 @@ impl Sender {
         self.path.decision.pacing_rate.is_some() || self.config.pacing
     }
 
-    /// Bytes of a segment that are paced. TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq
+    /// Bytes of these segments that are paced. TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq
     /// discipline whole packets.
-    pub(super) fn paced_bytes(&self) -> u32 {
-        if self.config.pacing { self.config.packet_bytes } else { self.config.mss }
+    pub(super) fn paced_bytes(&self, seq: u64, segments: u64) -> u64 {
+        let SenderConfig { mss, packet_bytes, pacing, .. } = self.config;
+        let payload = self.write_queue.payload(seq, seq + segments, mss);
+        if pacing { payload + segments * u64::from(packet_bytes - mss) } else { payload }
     }
 
     /// Handles a full queue of the host: the packet stays unsent and the window is reduced at once, as in Linux.
@@ -304,7 +307,7 @@ impl Sender {
         }
         self.counters.tlp_probes += 1;
         if self.can_send_new() {
-            let tlp_high_seq = self.scoreboard.snd_nxt() + self.begin_probe(now);
+            let tlp_high_seq = self.scoreboard.snd_nxt() + self.begin_probe();
             self.transmit.tlp = TlpState::Outstanding { tlp_high_seq, retransmission: None };
             return Some(self.send_new(now, controller));
         }

@@ -73,7 +73,7 @@ impl Sender {
             if push == Push::One {
                 self.write_queue.push = Push::Nothing;
             }
-            self.begin_super_segment(now, segments);
+            self.begin_super_segment(segments);
         }
         self.transmit.tso.left -= 1;
         true
@@ -81,7 +81,7 @@ impl Sender {
 
     /// Begins the super-segment of a tail-loss probe. It does not wait, and is one segment if the window has no room.
     /// Returns its number of segments.
-    pub(super) fn begin_probe(&mut self, now: Instant) -> u64 {
+    pub(super) fn begin_probe(&mut self) -> u64 {
         if !self.config.tso {
             return 1;
         }
@@ -90,16 +90,13 @@ impl Sender {
         let cwnd_room = cwnd.saturating_sub(u64::from(self.in_flight())).min(cwnd / 2).max(1);
         let (in_buffer, _) = self.write_queue.head(snd_nxt);
         let segments = cwnd_room.min(self.snd_wnd_end - snd_nxt).min(u64::from(self.burst())).min(in_buffer);
-        self.begin_super_segment(now, segments);
+        self.begin_super_segment(segments);
         self.transmit.tso.left -= 1;
         segments
     }
 
-    fn begin_super_segment(&mut self, now: Instant, segments: u64) {
+    fn begin_super_segment(&mut self, segments: u64) {
         (self.transmit.tso.segments, self.transmit.tso.left) = (segments, segments);
-        if self.is_paced() {
-            self.pace_super_segment(now);
-        }
     }
 
     /// Called when a new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux
@@ -115,11 +112,14 @@ impl Sender {
         is_pushed || segments > 1 && left == 0
     }
 
-    /// Charges the pacer for the super-segment that begins.
-    fn pace_super_segment(&mut self, now: Instant) {
-        let segments = self.transmit.tso.left;
-        let bytes = segments * u64::from(self.paced_bytes());
-        self.path.pacer.on_super_segment(now, segments, bytes, self.pacing_rate());
+    /// Charges the pacer for a super-segment whose first segment is sent now, at the rate that the controller has set at
+    /// the end of an idle time.
+    pub(super) fn pace_super_segment(&mut self, now: Instant) {
+        let Tso { segments, left, .. } = self.transmit.tso;
+        if self.config.tso && left + 1 == segments && self.is_paced() {
+            let bytes = self.paced_bytes(self.scoreboard.snd_nxt(), segments);
+            self.path.pacer.on_super_segment(now, segments, bytes, self.pacing_rate());
+        }
     }
 
     /// Whether the segment just polled, the last one so far of a super-segment of `segments`, would be followed by one
