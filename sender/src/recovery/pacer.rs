@@ -67,6 +67,12 @@ impl Pacer {
         }
     }
 
+    /// Records that a packet without data is sent now. It is not paced, but the next burst is not late any more by the
+    /// time before it (Linux `tcp_wstamp_ns`).
+    pub fn on_pure_ack(&mut self, now: Instant) {
+        self.next_send_time = self.next_send_time.max(now);
+    }
+
     /// Records the retransmission of a segment, one of a buffer of `segments` with `bytes`. The buffer is paced when it
     /// begins.
     pub fn on_retransmission(&mut self, now: Instant, segments: u32, bytes: u64, rate: Rate) {
@@ -119,6 +125,19 @@ mod tests {
         assert_eq!(pacer.next_send_time(), Instant::ZERO, "the second one follows at once");
         pacer.on_retransmission(start, 2, 2500, rate);
         assert_eq!(pacer.next_send_time().since(start), Span::from_millis(1));
+    }
+
+    /// Linux 6.1.192, situation 120 of `cargo xtask kernel-drill --congestion bbr`.
+    #[test]
+    fn a_packet_without_data_ends_the_lateness_of_the_next_burst() {
+        let at = |us: u64| Instant::ZERO + Span::from_micros(us);
+        let after = |pure_ack: Option<Instant>| {
+            let mut pacer = Pacer { sent_packets: UNPACED, next_send_time: at(1000), ..Pacer::default() };
+            pure_ack.into_iter().for_each(|ack_at| pacer.on_pure_ack(ack_at));
+            pacer.on_super_segment(at(3000), 1, 1250, Rate::from_mbit(10));
+            pacer.delay(at(3000)).as_micros()
+        };
+        assert_eq!([after(None), after(Some(at(2800)))], [500, 800], "a millisecond a packet");
     }
 
     #[test]

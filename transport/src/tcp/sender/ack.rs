@@ -151,6 +151,7 @@ impl Sender {
     fn answer_discarded(&mut self, now: Instant) {
         if self.answered_discarded.is_none_or(|prior| now.since(prior) >= ANSWER_INTERVAL) {
             self.answered_discarded = Some(now);
+            self.path.pacer.on_pure_ack(now);
         }
     }
 

@@ -133,7 +133,8 @@ impl Sender {
             && self.scoreboard.snd_nxt() >= self.snd_wnd_end
     }
 
-    fn window_probe(&self, now: Instant) -> Segment {
+    fn window_probe(&mut self, now: Instant) -> Segment {
+        self.path.pacer.on_pure_ack(now);
         let (kind, seq) = (SegmentKind::WindowProbe, self.scoreboard.snd_nxt());
         Segment {
             kind,
