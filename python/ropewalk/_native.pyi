@@ -255,6 +255,16 @@ class Recovered:
         """Whether the window is set to the threshold; false if the episode was undone."""
 
 @final
+class WindowRestart:
+    """The application writes after an idle time of more than the RTO: the window restarts (RFC 2861)."""
+    @property
+    def idle_ns(self) -> int:
+        """Time since the last packet was sent."""
+    @property
+    def rto_ns(self) -> int:
+        """The retransmission timeout at that moment."""
+
+@final
 class IdleRestart:
     """A packet is sent and nothing is in flight."""
     @property

@@ -35,6 +35,7 @@ from ._native import (
     SendState,
     SpuriousLoss,
     Violation,
+    WindowRestart,
     controllers,
     schedulers,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "SendState",
     "SpuriousLoss",
     "Violation",
+    "WindowRestart",
     "check_controller",
     "check_scheduler",
     "controllers",
@@ -85,6 +87,7 @@ PathEvent: TypeAlias = (
     | Congestion
     | SpuriousLoss
     | Recovered
+    | WindowRestart
     | IdleRestart
     | ApplicationLimited
     | Penalise

@@ -34,12 +34,21 @@ pub enum PathEvent {
         /// Whether the window is set to the slow-start threshold; false if the episode was undone.
         to_ssthresh: bool,
     },
+    /// The application writes after the path was idle for longer than the retransmission timeout, so that the window
+    /// restarts (RFC 2861, Linux `CA_EVENT_CWND_RESTART`). Paths that do not see writes report it before the first
+    /// packet.
+    WindowRestart {
+        /// Time since the last packet was sent.
+        idle: Span,
+        /// The retransmission timeout at that time.
+        rto: Span,
+    },
     /// A packet is sent while nothing is in flight (Linux `CA_EVENT_TX_START`).
     IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
-        /// The retransmission timeout at that time; the maximum span if an idle period does not restart the window
-        /// (Linux `tcp_slow_start_after_idle=0`).
+        /// The retransmission timeout at that time; the maximum span if other packets are outstanding, all of them SACKed
+        /// or lost, or if an idle period does not restart the window (Linux `tcp_slow_start_after_idle=0`).
         rto: Span,
         /// Whether the application had nothing to send (Linux `tp->app_limited`), rather than the pacer or a window
         /// holding data back.

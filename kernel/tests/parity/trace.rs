@@ -205,6 +205,12 @@ fn usage(event: &PathEvent) -> String {
     }
 }
 
+/// An idle time and the timeout, which can be infinite.
+fn in_jiffies(idle: Span, rto: Span) -> String {
+    let [idle, rto] = [idle, rto].map(|span| (span.0 / MILLISECOND).min(1 << 31));
+    format!(" idle {idle} rto {rto}")
+}
+
 fn srtt_eighths(sample: &AckSample) -> u64 {
     (sample.srtt.as_nanos() / 125).max(8)
 }
@@ -264,15 +270,12 @@ impl Recorder {
                 let line = format!("recovered {path} to_ssthresh {}", u8::from(*to_ssthresh));
                 steps.push(step(line, after_episode));
             }
+            PathEvent::WindowRestart { idle, rto } => {
+                steps.push(step(format!("event {path} new_event 1{}", in_jiffies(*idle, *rto)), Check::NOTHING));
+            }
             PathEvent::IdleRestart { idle, rto, app_limited } => {
-                // In jiffies; a timeout can be infinite.
-                let [idle_ticks, rto_ticks] = [idle, rto].map(|span| (span.0 / MILLISECOND).min(1 << 31));
-                let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
-                let values = format!("limited_until {} idle {idle_ticks} rto {rto_ticks}", u8::from(*app_limited));
-                steps.push(step(format!("event {path} {restart} {values}"), Check::NOTHING));
-                if idle > rto {
-                    steps.push(step(format!("event {path} new_event 0 {values}"), Check::NOTHING));
-                }
+                let values = format!(" limited_until {}{}", u8::from(*app_limited), in_jiffies(*idle, *rto));
+                steps.push(step(format!("event {path} new_event 0{values}"), Check::NOTHING));
             }
             PathEvent::MssChanged { mss } => {
                 state.mss = u64::from(*mss);

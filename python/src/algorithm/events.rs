@@ -165,6 +165,14 @@ values! {
     /// The latest reduction was spurious.
     SpuriousLoss {}
     Recovered { to_ssthresh: bool, }
+    /// The application writes after the path was idle for longer than the retransmission timeout: the window restarts
+    /// (RFC 2861).
+    WindowRestart {
+        /// Time since the last packet was sent.
+        idle_ns: u64,
+        /// The retransmission timeout at that moment.
+        rto_ns: u64,
+    }
     /// A packet is sent and nothing is in flight.
     IdleRestart {
         /// Time since the last packet was sent.
@@ -250,6 +258,10 @@ pub(crate) fn to_python<'py>(
         }
         PathEvent::SpuriousLoss => Bound::new(py, SpuriousLoss {})?.into_any(),
         &PathEvent::Recovered { to_ssthresh } => Bound::new(py, Recovered { to_ssthresh })?.into_any(),
+        PathEvent::WindowRestart { idle, rto } => {
+            let (idle_ns, rto_ns) = (idle.as_nanos(), rto.as_nanos());
+            Bound::new(py, WindowRestart { idle_ns, rto_ns })?.into_any()
+        }
         PathEvent::IdleRestart { idle, rto, app_limited } => {
             let (idle_ns, rto_ns) = (idle.as_nanos(), rto.as_nanos());
             Bound::new(py, IdleRestart { idle_ns, rto_ns, app_limited: *app_limited })?.into_any()
@@ -311,6 +323,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Congestion>()?;
     module.add_class::<SpuriousLoss>()?;
     module.add_class::<Recovered>()?;
+    module.add_class::<WindowRestart>()?;
     module.add_class::<IdleRestart>()?;
     module.add_class::<ApplicationLimited>()?;
     module.add_class::<Penalise>()?;

@@ -215,18 +215,40 @@ impl PathSender {
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
     }
 
-    /// Called before a packet is sent with `in_flight` packets in flight. If there are none, it notifies the
-    /// controller. The path was idle unless packets are `outstanding`, all of them SACKed or lost (RFC 2861, Linux
-    /// `tcp_cwnd_restart`, `tcp_event_data_sent`).
+    /// Called before a packet is sent with `in_flight` packets in flight, by a machine that does not see the
+    /// application's writes: [`restart_after_idle`](Self::restart_after_idle) and [`begin_sending`](Self::begin_sending).
+    /// The path was idle unless packets are `outstanding`, all of them SACKed or lost.
     pub fn before_send(&mut self, now: Instant, in_flight: u32, outstanding: bool, controller: &mut ControllerHandle) {
+        if in_flight == 0 && !outstanding {
+            self.restart_after_idle(now, self.rto_in_ticks(), controller);
+        }
+        self.begin_sending(now, in_flight, outstanding, controller);
+    }
+
+    /// Restarts the window if nothing was sent for longer than `rto`. Called when the application writes into an empty
+    /// buffer while no packet is outstanding (RFC 2861, Linux `tcp_slow_start_after_idle_check`).
+    pub fn restart_after_idle(&mut self, now: Instant, rto: Span, controller: &mut ControllerHandle) {
+        let idle = self.ticks_since(now, self.last_sent);
+        if self.slow_start_after_idle && idle > rto {
+            self.cwnd_validation.restart(now);
+            self.notify(now, &PathEvent::WindowRestart { idle, rto }, controller);
+        }
+    }
+
+    /// Notifies the controller if a packet is sent with no packets in flight, although some may be `outstanding` (Linux
+    /// `tcp_event_data_sent`).
+    pub fn begin_sending(
+        &mut self,
+        now: Instant,
+        in_flight: u32,
+        outstanding: bool,
+        controller: &mut ControllerHandle,
+    ) {
         if in_flight > 0 {
             return;
         }
         let idle = self.ticks_since(now, self.last_sent);
         let rto = if self.slow_start_after_idle && !outstanding { self.rto_in_ticks() } else { Span::MAX };
-        if idle > rto {
-            self.cwnd_validation.restart(now);
-        }
         let app_limited = self.rate.is_app_limited();
         self.notify(now, &PathEvent::IdleRestart { idle, rto, app_limited }, controller);
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::recovery::PendingRateSample;
+use std::sync::{Arc, Mutex};
 
 const INITIAL_CWND: u32 = 10;
 
@@ -50,6 +51,43 @@ fn a_full_window_is_cwnd_limited() {
     assert_eq!(round(10, 0, 10), (true, true));
     assert_eq!(round(4, 6, 10), (false, true), "still the same window");
     assert_eq!(round(4, 10, 14), (false, false));
+}
+
+/// Notes the names of its events.
+#[derive(Debug, Default)]
+struct Noting(Arc<Mutex<Vec<&'static str>>>);
+
+impl control::Controller for Noting {
+    fn on_event(&mut self, _path: PathId, event: &PathEvent, _cx: &mut Context<'_>) {
+        self.0.lock().expect("no panic").push(match event {
+            PathEvent::WindowRestart { .. } => "window",
+            PathEvent::IdleRestart { .. } => "first",
+            _ => "other",
+        });
+    }
+
+    fn decision(&self, _path: PathId) -> Decision {
+        Decision { cwnd: INITIAL_CWND, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+    }
+}
+
+#[test]
+fn a_window_restarts_at_the_write_or_else_before_the_first_packet() {
+    let (mut path, mut handle) = path();
+    let noting = Noting::default();
+    let events = noting.0.clone();
+    handle.controller = Some(Box::new(noting));
+    let mut noted = |act: &mut dyn FnMut(&mut PathSender, &mut ControllerHandle)| {
+        act(&mut path, &mut handle);
+        std::mem::take(&mut *events.lock().expect("no panic"))
+    };
+    let rto = Span::from_millis(200);
+    assert_eq!(noted(&mut |path, handle| path.restart_after_idle(millis(200), rto, handle)), [""; 0]);
+    assert_eq!(noted(&mut |path, handle| path.restart_after_idle(millis(201), rto, handle)), ["window"]);
+    assert_eq!(noted(&mut |path, handle| path.begin_sending(millis(1500), 0, false, handle)), ["first"]);
+    assert_eq!(noted(&mut |path, handle| path.before_send(millis(1500), 0, false, handle)), ["window", "first"]);
+    assert_eq!(noted(&mut |path, handle| path.before_send(millis(1500), 0, true, handle)), ["first"]);
+    assert_eq!(noted(&mut |path, handle| path.before_send(millis(1500), 1, true, handle)), [""; 0]);
 }
 
 #[test]

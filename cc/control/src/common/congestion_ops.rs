@@ -50,8 +50,9 @@ pub trait CongestionOps: Debug + Send + Sync {
     /// First packet after `idle` without packets in flight (Linux `CA_EVENT_TX_START`).
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {}
 
-    /// The path was idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
-    fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
+    /// The window restarts, because the path was idle for longer than the retransmission timeout (Linux
+    /// `CA_EVENT_CWND_RESTART`).
+    fn on_window_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
     /// Minimum window of rate halving (Linux before 3.2: `min_cwnd`).
     fn min_cwnd(&self, state: &CwndState) -> u32 {
@@ -123,7 +124,8 @@ impl CwndState {
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
             PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),
-            PathEvent::IdleRestart { idle, rto, .. } => self.on_idle_restart(ops, *idle, *rto, cx),
+            PathEvent::WindowRestart { idle, rto } => self.on_window_restart(ops, *idle, *rto, cx),
+            PathEvent::IdleRestart { idle, .. } => ops.on_tx_start(self, *idle, cx),
             PathEvent::ApplicationLimited { cwnd_used } => self.on_application_limited(*cwnd_used),
             PathEvent::Penalise => self.penalise(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
@@ -266,15 +268,14 @@ impl CwndState {
     }
 
     /// RFC 2861: halves the window once per retransmission timeout spent idle, down to the initial window.
-    fn on_idle_restart(&mut self, ops: &mut impl CongestionOps, idle: Span, rto: Span, cx: &mut Context<'_>) {
+    fn on_window_restart(&mut self, ops: &mut impl CongestionOps, idle: Span, rto: Span, cx: &mut Context<'_>) {
         if rto > Span::ZERO && idle > rto {
-            ops.on_idle_restart(self, cx);
+            ops.on_window_restart(self, cx);
             self.ssthresh = self.current_ssthresh();
             let restart_window = self.initial_window.min(self.cwnd);
             let halvings = ((idle.as_nanos() - 1) / rto.as_nanos()).min(31) as u32;
             self.cwnd = (self.cwnd >> halvings).max(restart_window);
         }
-        ops.on_tx_start(self, idle, cx);
     }
 
     fn penalise(&mut self) {
@@ -310,7 +311,7 @@ mod tests {
     }
 
     fn restart(idle: u64) -> PathEvent {
-        PathEvent::IdleRestart { idle: Span::from_millis(idle), rto: Span::from_millis(250), app_limited: true }
+        PathEvent::WindowRestart { idle: Span::from_millis(idle), rto: Span::from_millis(250) }
     }
 
     fn congestion(cause: Cause, reduce_cwnd: bool, in_flight: u32) -> PathEvent {

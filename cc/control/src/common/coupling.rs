@@ -63,7 +63,7 @@ pub trait Coupling: Debug + Send + Sync {
     fn set_state(&mut self, _path_state: &mut Self::PathState, _next: CaState) {}
 
     /// The own path was idle for longer than its retransmission timeout.
-    fn on_idle_restart(&mut self, _path_state: &mut Self::PathState) {}
+    fn on_window_restart(&mut self, _path_state: &mut Self::PathState) {}
 }
 
 /// The controller of a connection's paths, from a [`Coupling`].
@@ -125,11 +125,17 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
             path_controller_allows_more: self.path_controllers.allows_more(own_index, state),
             has_path_controllers: !self.path_controllers.is_absent(),
         };
-        // Data that a path's controller holds back does not count as idle time of the application.
-        let is_ignored =
-            matches!(event, PathEvent::ApplicationLimited { .. } | PathEvent::IdleRestart { app_limited: false, .. });
-        if !(ops.has_path_controllers && is_ignored) {
-            state.on_event(&mut ops, event, cx);
+        match event {
+            // Data that a path's controller holds back does not count as idle time of the application, which ends with
+            // the first packet: no kernel restarts the window of an algorithm that paces.
+            PathEvent::ApplicationLimited { .. } | PathEvent::WindowRestart { .. } if ops.has_path_controllers => {}
+            PathEvent::IdleRestart { idle, rto, app_limited } if ops.has_path_controllers => {
+                if *app_limited {
+                    state.on_event(&mut ops, &PathEvent::WindowRestart { idle: *idle, rto: *rto }, cx);
+                    state.on_event(&mut ops, event, cx);
+                }
+            }
+            _ => state.on_event(&mut ops, event, cx),
         }
         self.path_controllers.on_event(own_index, event, state, cx);
         self.subflows[own_index].update(event, state);
@@ -222,8 +228,8 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
         self.coupling.ignores_cwnd_limited()
     }
 
-    fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        self.coupling.on_idle_restart(self.group.own_state());
+    fn on_window_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
+        self.coupling.on_window_restart(self.group.own_state());
     }
 }
 

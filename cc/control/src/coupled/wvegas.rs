@@ -212,7 +212,7 @@ impl Coupling for WVegas {
         }
     }
 
-    fn on_idle_restart(&mut self, path_state: &mut WVegasPath) {
+    fn on_window_restart(&mut self, path_state: &mut WVegasPath) {
         path_state.vegas_rtt.reset();
         path_state.sampled_rtt = 0;
     }

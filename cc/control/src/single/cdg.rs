@@ -287,7 +287,7 @@ impl CongestionOps for Cdg {
         self.rtt_seq.restart(self.snd_nxt);
     }
 
-    fn on_idle_restart(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
+    fn on_window_restart(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
         self.gradients = Gradients::default();
         (self.rtt, self.rtt_prev, self.ack_train, self.sample_cnt) = (None, None, None, 0);
         (self.backoff_cnt, self.delack, self.delay_min) = (0, 0, None);

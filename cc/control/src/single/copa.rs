@@ -275,6 +275,7 @@ impl PathController for Copa {
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
+            | PathEvent::WindowRestart { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}

@@ -100,7 +100,7 @@ impl Sender {
             && ack.sack_blocks.is_empty()
             && !outcome.ece;
         self.ts_recent = self.ts_recent.max(ack.tsval);
-        outcome.updates_window = self.update_window(ack, outcome.acked.advanced);
+        outcome.updates_window = self.read_window(now, ack, outcome.acked.advanced, controller);
         self.read_sack_blocks(now, ack, &mut outcome);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || outcome.updates_window);
         if prior.counts.packets_out == 0 {
@@ -190,6 +190,17 @@ impl Sender {
         outcome.ece = false;
         self.read_sack_blocks(now, ack, outcome);
         self.fast_retransmit_alert(now, outcome, prior, controller);
+    }
+
+    /// Updates the receive window; a change while data waits restarts an idle congestion window, as a write does. Returns
+    /// whether the acknowledgement's window counts.
+    fn read_window(&mut self, now: Instant, ack: &Ack, advanced: bool, controller: &mut ControllerHandle) -> bool {
+        let prior_wnd = self.snd_wnd;
+        let updates = self.update_window(ack, advanced);
+        if self.snd_wnd != prior_wnd && self.scoreboard.snd_nxt() < self.write_end() {
+            self.restart_after_idle(now, controller);
+        }
+        updates
     }
 
     /// Updates the receive window, whose right edge may move back (RFC 9293 section 3.8.6). An acknowledgement that

@@ -68,6 +68,9 @@ impl Sender {
             return self.poll_unestablished(now);
         }
         loop {
+            if self.has_begun_buffer() {
+                self.restart_after_idle(now, controller);
+            }
             if let Some(segment) = self.next_segment(now, controller) {
                 return Output::Transmit(segment);
             }
@@ -161,7 +164,7 @@ impl Sender {
     #[inline]
     fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
-        self.path.before_send(now, counts.in_flight(), counts.packets_out > 0, controller);
+        self.path.begin_sending(now, counts.in_flight(), counts.packets_out > 0, controller);
         self.pace_super_segment(now);
         let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1, 1);
         let seq = self.scoreboard.push(now, snapshot);
@@ -181,7 +184,7 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64, controller: &mut ControllerHandle) -> Segment {
-        self.path.before_send(now, self.in_flight(), true, controller);
+        self.path.begin_sending(now, self.in_flight(), true, controller);
         let room = self.path.decision.cwnd.saturating_sub(self.in_flight()).min(self.burst()).max(1);
         self.scoreboard.split_retransmission(seq, u64::from(room));
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);

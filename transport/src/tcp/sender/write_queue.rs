@@ -3,6 +3,7 @@
 //! free. The send buffer grows with the congestion window (`tcp_sndbuf_expand`).
 
 use super::Sender;
+use crate::path::ControllerHandle;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
@@ -75,6 +76,8 @@ pub(super) struct WriteQueue {
     pub is_connection_full: bool,
     /// The data that may be sent now.
     pub push: Push,
+    /// Whether the application has begun a buffer, which may end an idle time.
+    has_begun_buffer: bool,
     /// Whether an acknowledgement has arrived since the application checked for memory.
     is_space_due: bool,
 }
@@ -216,8 +219,24 @@ impl Sender {
                     tail.psh = false;
                 }
                 queue.buffers.push_back(Buffer { end, psh });
+                queue.has_begun_buffer = true;
             }
         }
+    }
+
+    /// Restarts the window after an idle time. Linux looks when the application begins a buffer (`tcp_skb_entail`), whether
+    /// or not the receive window lets it leave now, and when the receive window changes while data waits
+    /// (`tcp_ack_update_window`).
+    pub(super) fn restart_after_idle(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        if self.scoreboard.counts().packets_out == 0 {
+            self.path.restart_after_idle(now, self.rto_with_backoff(), controller);
+        }
+    }
+
+    /// Whether the application has begun a buffer since the last call.
+    #[inline]
+    pub(super) fn has_begun_buffer(&mut self) -> bool {
+        std::mem::take(&mut self.write_queue.has_begun_buffer)
     }
 
     /// True if the next segment assigned to a subflow begins a buffer even if it continues the latest one.
@@ -258,6 +277,7 @@ impl Sender {
                 return has_written;
             }
             self.write_queue.buffers.push_back(Buffer { end: self.write_queue.written, psh: false });
+            self.write_queue.has_begun_buffer = true;
         }
         let room = if tail_room == 0 { goal } else { tail_room };
         let (start, end) = (written, (written + room).min(write_end));

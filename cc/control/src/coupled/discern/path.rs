@@ -123,7 +123,7 @@ impl Path {
             // A window that is not used stays, and congestion reduces the used part of it (RFC 7661). An acknowledgement is judged
             // as a whole. A reduction is over when it is made.
             PathEvent::ApplicationLimited { .. } | PathEvent::AckProgress(_) | PathEvent::Recovered { .. } => {}
-            PathEvent::PathUp(_) | PathEvent::Ack(_) => {}
+            PathEvent::PathUp(_) | PathEvent::Ack(_) | PathEvent::WindowRestart { .. } => {}
         }
     }
 

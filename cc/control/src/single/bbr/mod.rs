@@ -358,6 +358,7 @@ impl PathController for Bbr {
             // The model determines the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
+            | PathEvent::WindowRestart { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}

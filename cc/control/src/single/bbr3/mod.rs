@@ -374,6 +374,7 @@ impl PathController for Bbr3 {
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
+            | PathEvent::WindowRestart { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}
