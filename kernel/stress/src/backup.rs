@@ -30,7 +30,8 @@ struct Seen {
 
 /// Growth of the first subflow's window in congestion avoidance relative to Reno's, whose square grows by twice the
 /// packets sent. A second subflow was used, has become a backup, and is idle. `None` if the machine stopped in each try:
-/// no packet is lost here, so a retransmission follows from a host that did not run, and takes data to the backup, too.
+/// no packet is lost here, so a retransmission, of a subflow or of MPTCP, follows from a host that did not run, and takes data to
+/// the backup, too.
 ///
 /// # Errors
 /// The message of a failed command, or that the backup has sent without a disturbance.
@@ -61,10 +62,12 @@ fn measure(congestion: &str) -> Result<Option<f64>, String> {
     // The first subflow was idle, too: its first data restarts its window.
     paths.send(&mut connection, BYTES / 8)?;
     let [before, backup] = [seen(&paths, 0)?, seen(&paths, 1)?];
+    let reinjected = reinjections(&paths)?;
     paths.send(&mut connection, BYTES)?;
     let [after, still] = [seen(&paths, 0)?, seen(&paths, 1)?];
+    let is_reinjected = reinjections(&paths)? != reinjected;
     paths.close(connection)?;
-    if [before.disturbances, backup.disturbances] != [after.disturbances, still.disturbances] {
+    if is_reinjected || [before.disturbances, backup.disturbances] != [after.disturbances, still.disturbances] {
         return Ok(None);
     }
     if still.bytes_acked > backup.bytes_acked {
@@ -72,6 +75,15 @@ fn measure(congestion: &str) -> Result<Option<f64>, String> {
     }
     let packets = (after.bytes_acked - before.bytes_acked) / PACKET;
     Ok(Some((after.cwnd.pow(2) as f64 - before.cwnd.pow(2) as f64) / (2.0 * packets as f64)))
+}
+
+/// Segments that MPTCP's own timer has sent again, on any subflow (`MPTCPRetrans`), of which `ss` does not tell.
+fn reinjections(paths: &Paths) -> Result<u64, String> {
+    let text = paths.network.run(Host::Client, "cat /proc/net/netstat")?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("MPTcpExt:"));
+    let [names, values] = [lines.next(), lines.next()].map(|line| line.unwrap_or_default().split_whitespace());
+    let value = names.zip(values).find(|(name, _)| *name == "MPTCPRetrans").map(|(_, value)| value);
+    value.and_then(|value| value.parse().ok()).ok_or_else(|| "/proc/net/netstat has no MPTCPRetrans".to_owned())
 }
 
 fn seen(paths: &Paths, link: usize) -> Result<Seen, String> {
