@@ -77,7 +77,7 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
     if scope.attainable.is_some() {
         check_attainable(scenario, key, name, scope)?;
     }
-    if copies::is_summary(name) {
+    if !scope.is_timed() && copies::is_summary(name) {
         let message = format!("`{name}` has many samples per run, and not one number");
         let help =
             format!("{name}.mean, .p50, .p95, .p99, .min or .max; a figure with `distribution` draws all samples");

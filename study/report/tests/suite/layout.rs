@@ -245,6 +245,9 @@ fn a_delay_has_samples_in_a_distribution_and_a_number_elsewhere() {
     check(&figure("distribution = \"duration\"\nvalue = \"rt_ms\""), 13, "figure.0.value", "no `rt_ms`");
     let timed = "distribution = \"duration\"\nvalue = \"rtt_ms\"\nfrom = \"1s\"";
     check(&format!("sample = \"1s\"\n{}", figure(timed)), 15, "figure.0.from", "those of the whole run");
+    let column = "bars = \"duration\"\nacross = \"flow\"\nvalue = \"srtt_ms\"\nfrom = \"1s\"";
+    let layout = read(&format!("sample = \"1s\"\n{}", figure(column)), &[], false);
+    assert_eq!(layout.figures.len(), 1, "a column of the time series");
 }
 
 #[test]
