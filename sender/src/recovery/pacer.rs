@@ -2,8 +2,8 @@
 
 use units::{Instant, Rate, Span};
 
-/// Packets at the start of a connection that are not paced, as in Linux.
-const UNPACED: u64 = 10;
+/// The packet of a connection from which it is paced, as in Linux.
+const FIRST_PACED: u64 = 10;
 /// A burst is about a millisecond of data (`sk_pacing_shift` 10).
 const BURSTS_A_SECOND: u64 = 1 << 10;
 /// On short paths a burst is up to one offload frame longer (`tcp_tso_rtt_log` 9: halved for each 512 us of minimum
@@ -28,7 +28,8 @@ impl Pacer {
     /// Records that a packet of `bytes` is sent now. It begins a burst of `burst` packets unless one is in progress.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
         self.sent_packets += 1;
-        if self.sent_packets <= UNPACED || rate.as_bits() == 0 {
+        if self.sent_packets < FIRST_PACED || rate.as_bits() == 0 {
+            self.next_send_time = self.next_send_time.max(now);
             return;
         }
         if self.burst_left == 0 {
@@ -61,7 +62,7 @@ impl Pacer {
         self.burst_left = 0;
         let lateness = now.since(self.next_send_time);
         self.next_send_time = self.next_send_time.max(now);
-        if self.sent_packets >= UNPACED && rate.as_bits() > 0 {
+        if self.sent_packets >= FIRST_PACED && rate.as_bits() > 0 {
             let time = rate.time_for(bytes);
             self.next_send_time = self.next_send_time + time - lateness.min(time / 2);
         }
@@ -116,9 +117,23 @@ mod tests {
         assert!(now.since(Instant::ZERO).as_millis().abs_diff(1000) <= 1, "{now:?}");
     }
 
+    /// Linux 6.1.192, situation 221 of `cargo xtask kernel-drill --congestion bbr`.
+    #[test]
+    fn the_tenth_packet_is_the_first_one_that_is_paced() {
+        let (rate, start) = (Rate::from_mbit(10), Instant::ZERO + Span::from_secs(1));
+        let waits = |send: &dyn Fn(&mut Pacer)| {
+            let mut pacer = Pacer::default();
+            (0..10).map(|_| (send(&mut pacer), pacer.delay(start).as_micros()).1).collect::<Vec<_>>()
+        };
+        // 1250 bytes take a millisecond.
+        let expected = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1000];
+        assert_eq!(waits(&|pacer| pacer.on_sent(start, 1250, rate, 1)), expected);
+        assert_eq!(waits(&|pacer| pacer.on_super_segment(start, 1, 1250, rate)), expected);
+    }
+
     #[test]
     fn a_late_buffer_that_is_sent_again_gains_half_of_its_time() {
-        let mut pacer = Pacer { sent_packets: UNPACED, ..Pacer::default() };
+        let mut pacer = Pacer { sent_packets: FIRST_PACED, ..Pacer::default() };
         let (rate, start) = (Rate::from_mbit(10), Instant::ZERO + Span::from_secs(1));
         // 1250 bytes take a millisecond.
         pacer.on_retransmission(start, 2, 2500, rate);
@@ -132,7 +147,7 @@ mod tests {
     fn a_packet_without_data_ends_the_lateness_of_the_next_burst() {
         let at = |us: u64| Instant::ZERO + Span::from_micros(us);
         let after = |pure_ack: Option<Instant>| {
-            let mut pacer = Pacer { sent_packets: UNPACED, next_send_time: at(1000), ..Pacer::default() };
+            let mut pacer = Pacer { sent_packets: FIRST_PACED, next_send_time: at(1000), ..Pacer::default() };
             pure_ack.into_iter().for_each(|ack_at| pacer.on_pure_ack(ack_at));
             pacer.on_super_segment(at(3000), 1, 1250, Rate::from_mbit(10));
             pacer.delay(at(3000)).as_micros()
