@@ -140,3 +140,17 @@ fn without_sack_a_late_partial_acknowledgement_shows_the_reordering_degree() {
     timeline.ack(320, 2);
     assert_eq!(timeline.sender.reordering(), 10, "8 packets outstanding and 2 acknowledged");
 }
+
+/// Linux `tcp_is_sackblock_valid`: a block of anything but outstanding data above the latest acknowledgement says nothing, even
+/// where a part of it is such data. Situation 170 of `cargo xtask kernel-drill --congestion bbr`.
+#[test]
+fn a_sack_block_that_is_not_wholly_of_outstanding_data_is_ignored() {
+    let sacked = |ack, block| {
+        let mut timeline = Timeline::new(config(), 10);
+        timeline.ack(300, 4);
+        timeline.sack(310, ack, block);
+        timeline.sender.pipe().sacked_out
+    };
+    assert_eq!([(5, 10), (9, 11), (4, 6), (3, 6)].map(|block| sacked(4, block)), [5, 0, 0, 0]);
+    assert_eq!([(5, 6), (3, 6)].map(|block| sacked(2, block)), [1, 0], "of an acknowledgement that was overtaken");
+}

@@ -21,6 +21,8 @@ pub(super) struct AckOutcome {
     pub acked: AckedPackets,
     /// Whether anything was newly SACKed.
     pub newly_sacked: bool,
+    /// Packets that SACK blocks report as delivered, duplicates included.
+    sack_delivered: u32,
     /// Whether a duplicate was reported (DSACK).
     pub dsack: bool,
     /// Whether the DSACK reports the tail-loss probe.
@@ -102,6 +104,7 @@ impl Sender {
         self.ts_recent = self.ts_recent.max(ack.tsval);
         outcome.updates_window = self.read_window(now, ack, outcome.acked.advanced, controller);
         self.read_sack_blocks(now, ack, &mut outcome);
+        self.path.rate.count(outcome.sack_delivered);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || outcome.updates_window);
         if prior.counts.packets_out == 0 {
             self.timers.restart_persist();
@@ -175,7 +178,8 @@ impl Sender {
         }
     }
 
-    /// Handles an acknowledgement older than `snd_una`: only its SACK blocks count, not an echo of congestion.
+    /// Handles an acknowledgement older than `snd_una`: only its SACK blocks count, not an echo of congestion. What they
+    /// report does not count as delivered (Linux `tcp_ack`, `old_ack`).
     fn on_old_ack(
         &mut self,
         now: Instant,
@@ -295,11 +299,15 @@ impl Sender {
         if is_duplicate {
             self.on_dsack(first, outcome);
         }
-        let prior_blocks = self.recv_sack_cache;
+        // A block of anything but outstanding data above the acknowledgement is ignored as a whole (Linux
+        // `tcp_is_sackblock_valid`).
+        let (una, nxt) = (self.scoreboard.snd_una().max(ack.ack), self.scoreboard.snd_nxt());
+        let is_valid = |block: &(u64, u64)| una < block.0 && block.0 < block.1 && block.1 <= nxt;
+        let prior_blocks = std::mem::take(&mut self.recv_sack_cache);
+        ack.sack_blocks.iter().filter(is_valid).for_each(|block| self.recv_sack_cache.push(block));
         // In the order of the data (Linux sorts them, too): a packet below another new block of the same
         // acknowledgement is not reordered.
-        for block in ack.sack_blocks.sorted(usize::from(is_duplicate)) {
-            let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
+        for (mut start, mut end) in ack.sack_blocks.sorted(usize::from(is_duplicate)).filter(is_valid) {
             // Only the new part of a block that grew at one end is walked.
             for prior_block in prior_blocks.iter() {
                 if prior_block.0 <= start && start < prior_block.1 {
@@ -310,7 +318,6 @@ impl Sender {
             }
             (start..end).for_each(|seq| self.sack(now, seq, outcome));
         }
-        self.recv_sack_cache = ack.sack_blocks;
         // After a timeout that cannot be undone, late packets do not show reordering.
         if self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() {
             self.check_sack_reordering(outcome);
@@ -325,7 +332,7 @@ impl Sender {
             return;
         }
         outcome.newly_sacked = true;
-        self.path.rate.count(1);
+        outcome.sack_delivered += 1;
         self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, packet.sent, &packet.snapshot);
         self.on_packet_delivered(now, seq, &packet);
         if !packet.was_retransmitted() {
@@ -358,7 +365,7 @@ impl Sender {
             return;
         }
         outcome.dsack = true;
-        self.path.rate.count(count);
+        outcome.sack_delivered += count;
         if !outcome.dsack_of_tlp {
             self.rack.on_dsack();
         }
