@@ -29,15 +29,15 @@ pub struct Difference {
     pub kernel: String,
 }
 
-/// The place of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The place of a difference, in the order in which an acknowledgement's are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Place {
+    /// In the packets sent since the acknowledgement before.
+    Sent,
     /// In the state before the acknowledgement.
     Before,
     /// In the state after it.
     After,
-    /// In the packets sent since.
-    Sent,
 }
 
 impl Difference {

@@ -1,6 +1,6 @@
 //! Named changes of our machine. A change that makes a difference disappear explains it.
 
-use crate::difference::{Tolerance, first_difference};
+use crate::difference::{Place, Tolerance, first_difference};
 use crate::machine::play_noting_draws;
 use crate::recording::Recording;
 use crate::script::Script;
@@ -17,8 +17,8 @@ const CONNECT_US: [u64; 4] = [0, 10, 20, 30];
 /// A modification of our machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variation {
-    /// Events at which its clock is some microseconds late, and whose packets leave tenths of a microsecond after one another:
-    /// the number of acknowledgements so far, and the seed of the times.
+    /// Events at which its clock is some microseconds late, whose packets leave tenths of a microsecond after one another, and
+    /// after which the state is read some microseconds later: the number of acknowledgements so far, and the seed of the times.
     pub(crate) clocks: Vec<(usize, u64)>,
     /// Microseconds by which the SYN leaves late, so that the first RTT is shorter.
     pub(crate) connect_us: u64,
@@ -54,7 +54,8 @@ impl Variation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Explanation {
     /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later, and packets of a burst
-    /// leave one after another. RACK compares times of sending in microseconds, and timers are rounded to ticks.
+    /// leave one after another. The state is read up to eight microseconds after an event, when a timer or the application may
+    /// have sent more. RACK compares times of sending in microseconds, and timers are rounded to ticks.
     Clock,
     /// Timers of 63 ticks or more expire by what the kernel's timer wheel remembers: a timer that is set to the same tick again
     /// keeps its bucket, and one that is set when a timer of the host has just expired is a tick nearer.
@@ -96,8 +97,8 @@ pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Res
 struct Play {
     variation: Variation,
     ours: Recording,
-    /// The acknowledgement at which it differs from the kernel.
-    differs_at: Option<usize>,
+    /// The acknowledgement at which it differs from the kernel, and the place there.
+    differs_at: Option<(usize, Place)>,
     /// The acknowledgements at which the controller drew.
     drawn: Vec<usize>,
 }
@@ -107,7 +108,8 @@ impl Play {
     /// There is no such algorithm.
     fn of(script: &Script, kernel: &Recording, tolerance: Tolerance, variation: Variation) -> Result<Self, String> {
         let (ours, drawn) = play_noting_draws(script, &variation)?;
-        let differs_at = first_difference(script, &ours, kernel, tolerance).map(|difference| difference.ack);
+        let differs_at =
+            first_difference(script, &ours, kernel, tolerance).map(|difference| (difference.ack, difference.place));
         Ok(Self { variation, ours, differs_at, drawn })
     }
 
@@ -142,9 +144,10 @@ fn closest_variation(script: &Script, kernel: &Recording, tolerance: Tolerance) 
 /// Finds the kernel's clock, its other timers and its draws, acknowledgement by acknowledgement: where the recordings differ,
 /// another one at one of the events before is tried until the next difference is a later one.
 fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: Play, may_draw: bool) -> Play {
-    while let Some(at) = play.differs_at {
+    while let Some((at, _)) = play.differs_at {
         let Play { variation, drawn, .. } = &play;
-        let earlier = || (at.saturating_sub(EVENTS)..=at).rev();
+        // The last one is the acknowledgement itself.
+        let earlier = || (at.saturating_sub(EVENTS)..=at + 1).rev();
         // What is drawn may show later, in the time at which the next packet leaves.
         let drawing = earlier().filter(|event| may_draw && drawn.contains(event));
         let with_draw = drawing.flat_map(|event| (1..STREAMS).map(move |seed| variation.with_draw(event, seed)));

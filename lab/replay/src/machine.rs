@@ -30,11 +30,20 @@ pub(crate) struct Machine {
     connect_us: u64,
 }
 
-/// How late an event comes, and how long it takes to send a packet, nanoseconds.
-fn clock_ns(seed: u64) -> (u64, u64) {
-    let mut rng = RngStream::named(seed, "clock");
-    let most = if seed.is_multiple_of(2) { 1000 } else { 8000 };
-    (rng.below(most), 100 + rng.below(500))
+/// How late an event comes, how long it takes to send a packet, and how long after the event the state is read, nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct ClockNs {
+    late: u64,
+    sending: u64,
+    reading: u64,
+}
+
+impl ClockNs {
+    fn drawn(seed: u64) -> Self {
+        let mut rng = RngStream::named(seed, "clock");
+        let most = if seed.is_multiple_of(2) { 1000 } else { 8000 };
+        Self { late: rng.below(most), sending: 100 + rng.below(500), reading: rng.below(most) }
+    }
 }
 
 impl Machine {
@@ -116,12 +125,26 @@ impl Machine {
         }
     }
 
+    /// The clock at the latest event.
+    fn clock(&self) -> ClockNs {
+        let clock = self.clocks.iter().find(|(acks, _)| *acks == self.acks);
+        clock.map(|(_, seed)| ClockNs::drawn(*seed)).unwrap_or_default()
+    }
+
+    /// The state after an acknowledgement that arrived at this time. What is due before it is read, happens before.
+    pub(crate) fn state_after(&mut self, at_us: u64) -> State {
+        let ClockNs { late, reading, .. } = self.clock();
+        if reading > 0 {
+            self.run_until(at_us + (late + reading) / 1000);
+        }
+        self.state()
+    }
+
     fn step(&mut self, at_us: u64, input: Input<'_>) {
-        let clock = self.clocks.iter().find(|(acks, _)| *acks == self.acks).map(|(_, seed)| clock_ns(*seed));
-        let (late_ns, sending_ns) = clock.unwrap_or_default();
+        let ClockNs { late, sending, .. } = self.clock();
         let mut packets = 0;
         // In microseconds, as the kernel's clock.
-        let now = |packets: u64| Instant((at_us * 1000 + late_ns + packets * sending_ns) / 1000 * 1000);
+        let now = |packets: u64| Instant((at_us * 1000 + late + packets * sending) / 1000 * 1000);
         if self.other_timers.contains(&self.acks) {
             self.sender.on_other_timer(now(0));
         }
@@ -184,7 +207,7 @@ pub(crate) fn play_noting_draws(script: &Script, variation: &Variation) -> Resul
         random_stream = machine.sender.random_stream().clone();
         let before = machine.state();
         machine.acknowledge(ack);
-        states.push([before, machine.state()]);
+        states.push([before, machine.state_after(ack.at_us)]);
     }
     for write in writes {
         machine.run_until(write.at_us);
