@@ -19,6 +19,7 @@
 pub(super) mod aggregation;
 pub(super) mod bandwidth;
 mod cwnd;
+pub(super) mod episode;
 mod lt_bw;
 mod mode;
 pub(super) mod probe_rtt;
@@ -33,6 +34,7 @@ use crate::{
 };
 use aggregation::Aggregation;
 use bandwidth::BBR_UNIT;
+use episode::Episode;
 use lt_bw::{LtBw, Totals};
 pub(crate) use mode::ProbeBwGains;
 use mode::{FullBw, MinRtt, Mode};
@@ -112,10 +114,7 @@ pub struct Bbr {
     standing_queue: StandingQueue,
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
-    /// The sender's state now, of which the episode of a mark and that of a loss differ.
-    ca_state: CaState,
-    /// The threshold that an undo restores; 0 if the episode cannot be undone (Linux `prior_ssthresh`).
-    prior_ssthresh: u32,
+    episode: Episode,
     /// Whether one packet is sent for each delivered one, as in the first round of recovery.
     packet_conservation: bool,
     /// The window to restore after recovery and ProbeRTT.
@@ -162,8 +161,7 @@ impl Bbr {
             for_tunnel_path: false,
             standing_queue: StandingQueue::default(),
             prev_ca_state: CaState::Open,
-            ca_state: CaState::Open,
-            prior_ssthresh: 0,
+            episode: Episode::default(),
             packet_conservation: false,
             prior_cwnd: 0,
         }
@@ -235,7 +233,7 @@ impl Bbr {
         self.update_gains();
         self.set_pacing_rate(sample.srtt);
         self.set_cwnd(sample);
-        self.ca_state = sample.ca_state;
+        self.episode.set_ca_state(sample.ca_state);
     }
 
     /// The delivery-rate sample; application-limited if ProbeRTT limited the sender.
@@ -291,24 +289,9 @@ impl Bbr {
     }
 
     fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
-        let in_reduction = matches!(self.ca_state, CaState::Cwr | CaState::Recovery);
-        // A loss within a reduction continues it.
-        if reduce_cwnd && !(in_reduction && cause == Cause::Loss) {
+        if self.episode.on_congestion(cause, reduce_cwnd, self.cwnd, self.ssthresh) {
             self.save_cwnd();
         }
-        self.prior_ssthresh = match cause {
-            Cause::Timeout if !reduce_cwnd => self.prior_ssthresh,
-            Cause::Timeout if in_reduction => self.ssthresh,
-            Cause::Loss | Cause::Timeout if !in_reduction => self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4),
-            _ => 0,
-        };
-        self.ca_state = match cause {
-            Cause::Loss => CaState::Recovery,
-            Cause::Timeout => CaState::Loss,
-            Cause::TlpRecovery => CaState::Open,
-            Cause::EcnMark | Cause::LocalDrop | Cause::Requested if reduce_cwnd => CaState::Cwr,
-            Cause::EcnMark | Cause::LocalDrop | Cause::Requested => self.ca_state,
-        };
         if cause == Cause::Timeout {
             self.cwnd = in_flight + 1;
             self.prev_ca_state = CaState::Loss;
@@ -318,11 +301,9 @@ impl Bbr {
         }
     }
 
-    /// What began with a mark, or had one since, is not undone.
     fn on_spurious_loss(&mut self) {
-        self.ca_state = CaState::Open;
-        if self.prior_ssthresh > 0 {
-            self.ssthresh = self.ssthresh.max(self.prior_ssthresh);
+        if let Some(ssthresh) = self.episode.on_spurious_loss() {
+            self.ssthresh = self.ssthresh.max(ssthresh);
             self.full_bw.reset();
             self.lt_bw.restart(self.totals);
         }
@@ -352,7 +333,7 @@ impl PathController for Bbr {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::Recovered { .. } => self.ca_state = CaState::Open,
+            PathEvent::Recovered { .. } => self.episode.set_ca_state(CaState::Open),
             PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model determines the window, not recovery or an idle application.

@@ -43,6 +43,7 @@ mod tests;
 
 use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
+use super::bbr::episode::Episode;
 use super::bbr::probe_rtt::ProbeRtt;
 use crate::common::WindowedMax;
 use crate::{
@@ -146,6 +147,7 @@ pub struct Bbr3 {
 
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
+    episode: Episode,
     /// Window and bounds to restore after recovery, ProbeRTT and undo.
     prior_cwnd: u32,
     undo_bounds: Option<Bounds>,
@@ -218,6 +220,7 @@ impl Bbr3 {
             probe_rtt: ProbeRtt::default(),
             idle_restart: false,
             prev_ca_state: CaState::Open,
+            episode: Episode::default(),
             prior_cwnd: 0,
             undo_bounds: None,
             undo_mode: None,
@@ -252,6 +255,7 @@ impl Bbr3 {
         self.set_cwnd(sample);
         self.advance_latest_delivery_signals(&ack);
         self.prev_ca_state = sample.ca_state;
+        self.episode.set_ca_state(sample.ca_state);
     }
 
     /// The acknowledgement with its sample, which is application-limited if ProbeRTT limited the sender.
@@ -296,7 +300,8 @@ impl Bbr3 {
     }
 
     fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
-        if reduce_cwnd {
+        let begins = self.episode.on_congestion(cause, reduce_cwnd, self.cwnd, self.ssthresh);
+        if begins || reduce_cwnd && !self.rules.loss_continues_reduction {
             self.save_cwnd_and_bounds();
         }
         match cause {
@@ -326,6 +331,11 @@ impl Bbr3 {
     }
 
     fn on_spurious_loss(&mut self) {
+        let prior_ssthresh = self.episode.on_spurious_loss();
+        if self.rules.loss_continues_reduction {
+            let Some(ssthresh) = prior_ssthresh else { return };
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
         self.full_bw.restart(0);
         self.congestion.loss_in_round = false;
         if let Some(saved) = self.undo_bounds {
@@ -368,12 +378,12 @@ impl PathController for Bbr3 {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
+            PathEvent::Recovered { .. } => self.episode.set_ca_state(CaState::Open),
             PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model determines the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::AckProgress(_)
-            | PathEvent::Recovered { .. }
             | PathEvent::WindowRestart { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }

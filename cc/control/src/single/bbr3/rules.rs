@@ -50,6 +50,9 @@ pub(super) struct Rules {
     pub(super) timeout_changes_model: bool,
     /// Whether the end of fast recovery restores the window, as the end of recovery from a timeout does.
     pub(super) recovery_restores_cwnd: bool,
+    /// Whether a loss within the reduction of a mark continues it: it saves nothing again, and what a mark is part of is not
+    /// undone. An undo also restores the slow-start threshold.
+    pub(super) loss_continues_reduction: bool,
     /// Whether spurious loss also returns to the mode that it ended, and only raises the window.
     pub(super) undo_restores_mode: bool,
 }
@@ -75,6 +78,7 @@ pub(super) const LINUX: Rules = Rules {
     min_rtt_refreshes: true,
     timeout_changes_model: true,
     recovery_restores_cwnd: false,
+    loss_continues_reduction: true,
     undo_restores_mode: false,
 };
 
@@ -100,5 +104,6 @@ pub(super) const DRAFT: Rules = Rules {
     min_rtt_refreshes: false,
     timeout_changes_model: false,
     recovery_restores_cwnd: true,
+    loss_continues_reduction: false,
     undo_restores_mode: true,
 };

@@ -28,6 +28,29 @@ fn undo_restores_the_long_term_bound() {
     assert_eq!(flow.controller.bounds.inflight_hi, u32::MAX);
 }
 
+/// As in `bbr`: the hook that saves is called once per reduction, and the one that undoes not after a mark.
+#[test]
+fn a_loss_after_a_mark_keeps_what_the_mark_saved_and_is_not_undone() {
+    let mut flow = Flow::cruising();
+    let cwnd = flow.controller.cwnd;
+    flow.congestion(Cause::EcnMark, 0);
+    (flow.controller.cwnd, flow.controller.bounds.inflight_lo) = (cwnd / 2, 20);
+    flow.congestion(Cause::Loss, 0);
+    assert_eq!((flow.controller.prior_cwnd, flow.controller.undo_bounds), (cwnd, Some(Bounds::NONE)));
+    flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!((flow.controller.cwnd, flow.controller.bounds.inflight_lo), (cwnd / 2, 20));
+}
+
+#[test]
+fn undo_restores_the_threshold() {
+    let mut flow = Flow::cruising();
+    let cwnd = flow.controller.cwnd;
+    flow.controller.ssthresh = 10;
+    flow.congestion(Cause::Loss, 0);
+    flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!(flow.controller.ssthresh, cwnd / 2 + cwnd / 4);
+}
+
 #[test]
 fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
     let mut flow = Flow::cruising();
