@@ -389,7 +389,10 @@ static inline void discern_tx_start(struct sock *sk)
 
 	if (!state)
 		return;
-	on_idle(&state->window, idle_us(state, tp), tp->tcp_mstamp);
+	if (on_idle(&state->window, idle_us(state, tp), tp->tcp_mstamp)) {
+		abandon_test(&state->politeness);
+		end_trial(&state->random_loss);
+	}
 	decide(sk, state);
 }
 

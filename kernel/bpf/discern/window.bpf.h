@@ -87,10 +87,10 @@ static inline void aim_at(struct window *window, u64 cwnd)
 	window->epoch.start = NEVER;
 }
 
-/* A reduction was unnecessary: at least this window, and CUBIC's curve from there. */
+/* A reduction was unnecessary: grows from this window on at least, along CUBIC's curve from there. */
 static inline void restore(struct window *window, u64 cwnd)
 {
-	window->cwnd = max_u64(window->cwnd, min_u64(cwnd, window->clamp));
+	window->proved = max_u64(window->proved, cwnd);
 	aim_at(window, cwnd);
 }
 
@@ -250,15 +250,20 @@ FUNCTION void window_grow(struct window *window, u32 packets, u32 n, u64 base, u
 	window->cwnd = min_u64(window->cwnd + growth, max_u64(window->clamp, window->cwnd));
 }
 
-/* The first packet after nothing was in flight, for `idle` microseconds: no time on the curve (RFC 7661 section 4.4.3). */
-static inline void on_idle(struct window *window, u64 idle, u64 now)
+/*
+ * The first packet after nothing was in flight, for `idle` microseconds: no time on the curve (RFC 7661 section 4.4.3). Returns
+ * whether nothing is known of the path any more.
+ */
+static inline bool on_idle(struct window *window, u64 idle, u64 now)
 {
 	if (window->epoch.start != NEVER)
 		window->epoch.start = min_u64(window->epoch.start + idle, now);
-	if (idle > (u64)MAX_IDLE_SECONDS * USEC_PER_SEC) {
-		window->ssthresh = max_u64(window->ssthresh, window->cwnd - window->cwnd / 4);
-		window->cwnd = min_u64(window->cwnd, window->initial);
-	}
+	if (idle <= (u64)MAX_IDLE_SECONDS * USEC_PER_SEC)
+		return false;
+	window->ssthresh = max_u64(window->ssthresh, window->cwnd - window->cwnd / 4);
+	window->cwnd = min_u64(window->cwnd, window->initial);
+	window->proved = 0;
+	return true;
 }
 
 /* What congestion reduces are the packets used lately, if they are less than half of the window (RFC 7661 section 4.4.1). */

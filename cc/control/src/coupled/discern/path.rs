@@ -6,7 +6,7 @@ use super::experiment::{MAX_RANDOM_LOSS, RandomLoss, Verdict};
 use super::politeness::{Politeness, View};
 use super::resume::{Resume, Saved};
 use super::round::{Counts, Round};
-use super::window::{BETA, Window};
+use super::window::{BETA, MAX_IDLE, Window};
 use crate::common::Usage;
 use crate::{AckSample, CaState, Cause, Context, Decision, PathEvent, PathInfo};
 use units::{Instant, Rate, RngStream, Span};
@@ -117,7 +117,7 @@ impl Path {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, now);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { idle, .. } => self.window.on_idle(*idle, now),
+            PathEvent::IdleRestart { idle, .. } => self.on_idle(*idle, now),
             PathEvent::Penalise => self.window.penalise(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // A window that is not used stays, and congestion reduces the used part of it (RFC 7661). An acknowledgement is judged
@@ -130,6 +130,15 @@ impl Path {
     /// Notes the event for those who ask whether the path is in use.
     pub(super) fn note_use(&mut self, event: &PathEvent, now: Instant) {
         self.usage.on_event(event, now);
+    }
+
+    /// After five minutes nothing is known of the path any more: what is under way says nothing.
+    fn on_idle(&mut self, idle: Span, now: Instant) {
+        self.window.on_idle(idle, now);
+        if idle > MAX_IDLE {
+            self.politeness.abandon_test();
+            self.random_loss.end_trial();
+        }
     }
 
     fn on_congestion(&mut self, cause: Cause, reduce: bool, in_flight: u32, now: Instant) {

@@ -10,7 +10,7 @@
 //! 10 s, so that it is seen again. Any other verdict, and a queue that halves for good while our packets in flight do not, shows
 //! others, and takes one of the three away. When none is left, CUBIC's window leads back to where it was before, and there is no
 //! test for 1 s, then 3 s and 10 s. Where the rate fell with the window and the queue stayed, the window of before the test
-//! returns at once: the queue is others', such as that of the acknowledgements' way back. Where, on top of that, the delay has not
+//! returns with the next growth: the queue is others', such as that of the acknowledgements' way back. Where, on top of that, the delay has not
 //! moved at all, it is not a queue: the path has become longer, and the base RTT is that of now. A test without a window in use
 //! says nothing.
 

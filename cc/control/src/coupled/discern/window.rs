@@ -113,7 +113,7 @@ impl Window {
     /// A window of before was too large, and the path carries `pipe` packets: half of them, from where CUBIC's curve leads to all.
     pub(super) fn retreat(&mut self, pipe: f64) {
         self.cwnd = (pipe / 2.0).max(MIN_CWND);
-        (self.ssthresh, self.w_max, self.epoch) = (self.cwnd, pipe, None);
+        (self.ssthresh, self.w_max, self.epoch, self.proved) = (self.cwnd, pipe, None, 0.0);
     }
 
     /// Ends slow start without a reduction.
@@ -141,6 +141,7 @@ impl Window {
         if part < 1.0 {
             self.cwnd = (self.cwnd * part).max(MIN_CWND.min(self.cwnd));
             (self.ssthresh, self.epoch, self.hit) = (self.cwnd.max(MIN_CWND), None, Some(more));
+            self.proved = 0.0;
         }
     }
 
@@ -183,9 +184,9 @@ impl Window {
         self.w_max
     }
 
-    /// A reduction was for nothing: this window at least, and CUBIC's curve from there.
+    /// A reduction was for nothing: grows from this window on at least, along CUBIC's curve from there.
     pub(super) fn restore(&mut self, cwnd: f64) {
-        self.cwnd = self.cwnd.max(cwnd.min(self.clamp));
+        self.proved = self.proved.max(cwnd);
         self.aim_at(cwnd);
     }
 
@@ -270,7 +271,7 @@ impl Window {
         }
         if idle > MAX_IDLE {
             self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
-            self.cwnd = self.cwnd.min(self.initial);
+            (self.cwnd, self.proved) = (self.cwnd.min(self.initial), 0.0);
         }
     }
 

@@ -206,6 +206,19 @@ fn a_window_given_back_returns_with_the_next_growth_and_not_after_another_reduct
 }
 
 #[test]
+fn a_window_restored_returns_with_the_next_growth_and_cubic_goes_on_from_there() {
+    let mut window = window(100.0);
+    window.reduce(0.5, at(0.0));
+    window.restore(100.0);
+    assert_eq!((window.packets(), window.w_max()), (50, 100.0), "an unfilled window does not grow");
+    window.grow(0.0, 1.0, RTT, at(0.1));
+    assert_eq!((window.packets(), window.w_max()), (100, 100.0));
+    window.restore(80.0);
+    window.grow(0.0, 1.0, RTT, at(0.2));
+    assert_eq!(window.packets(), 100, "at least");
+}
+
+#[test]
 fn undo_returns_to_what_was_before_the_first_reduction_of_the_episode() {
     let mut window = window(100.0);
     window.begin_episode();
@@ -245,10 +258,13 @@ fn idle_time_is_not_time_on_the_curve() {
 fn a_window_without_use_is_kept_for_five_minutes() {
     let after = |seconds| {
         let mut window = window(100.0);
+        window.restore(120.0);
         window.on_idle(Span::from_secs(seconds), at(1_000.0));
-        (window.packets(), window.threshold())
+        let unused = (window.packets(), window.threshold());
+        window.grow(0.0, 1.0, RTT, at(1_000.0));
+        (unused, window.packets())
     };
-    assert_eq!([300, 301].map(after), [(100, 2), (10, 75)]);
+    assert_eq!([300, 301].map(after), [((100, 2), 120), ((10, 75), 10)]);
 }
 
 /// RFC 7661.
