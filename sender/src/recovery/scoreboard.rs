@@ -69,6 +69,11 @@ impl SentPacket {
     fn is_pending(&self) -> bool {
         self.flags & (SACKED | RACK_MARKED) == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
     }
+
+    /// Whether a timeout has taken it for lost, and it has not been sent again.
+    fn is_taken_for_lost(&self) -> bool {
+        self.flags & (SACKED | RACK_MARKED | LOST | RETRANSMITTED) == LOST
+    }
 }
 
 /// Packet counts of a scoreboard, as in Linux.
@@ -236,6 +241,9 @@ impl Scoreboard {
     pub fn sack(&mut self, seq: u64) -> SentPacket {
         let prior = *self.packet(seq);
         if prior.is_sacked() {
+            if self.joins(seq) {
+                self.merge_sacked(seq);
+            }
             return prior;
         }
         let mut cleared_flags = LOST;
@@ -416,8 +424,13 @@ impl Scoreboard {
         newest: (Instant, u64),
         is_expired: &impl Fn(Instant) -> bool,
     ) -> (u32, Option<Instant>) {
-        let mut lost = 0;
-        while let Some(&(sent, seq)) = self.retransmissions.front() {
+        let (mut lost, mut index) = (0, 0);
+        while let Some(&(sent, seq)) = self.retransmissions.get(index) {
+            if self.is_latest(sent, seq) && self.packet(seq).is_taken_for_lost() {
+                // The timeout may prove spurious.
+                index += 1;
+                continue;
+            }
             if self.is_current(sent, seq) {
                 if (sent, seq) >= newest {
                     return (lost, None);
@@ -427,7 +440,7 @@ impl Scoreboard {
                 }
                 lost += u32::from(self.mark_expired(seq));
             }
-            self.retransmissions.pop_front();
+            self.retransmissions.remove(index);
         }
         let end = self.retransmissions.partition_point(|entry| *entry < newest);
         let pending = self.retransmissions.range(..end).rev().find(|(sent, seq)| self.is_current(*sent, *seq));
@@ -436,9 +449,14 @@ impl Scoreboard {
 
     /// True if the queue's entry is the packet's latest transmission and is still pending.
     fn is_current(&self, sent: Instant, seq: u64) -> bool {
+        self.is_latest(sent, seq) && self.packet(seq).is_pending()
+    }
+
+    /// True if the queue's entry is the latest transmission of an outstanding packet.
+    fn is_latest(&self, sent: Instant, seq: u64) -> bool {
         (self.snd_una..self.snd_nxt).contains(&seq) && {
             let packet = self.packet(seq);
-            packet.was_retransmitted() && packet.sent == sent && packet.is_pending()
+            packet.was_retransmitted() && packet.sent == sent
         }
     }
 }

@@ -90,6 +90,17 @@ fn recovery_that_the_reordering_timer_enters_sends_as_the_kernel_does() {
     assert_eq!(steps, [(10, 1), (10, 1), (9, 0), (9, 1)]);
 }
 
+/// Linux 6.1 (`tcp_is_sackblock_valid`): ten segments are out, and the first is lost.
+#[test]
+fn a_sack_block_beyond_what_was_sent_does_not_count_at_all() {
+    let sacked = |block| {
+        let mut timeline = Timeline::new(config(), 10);
+        timeline.sack(300, 0, block);
+        timeline.sender.pipe().sacked_out
+    };
+    assert_eq!([(1, 10), (1, 11), (0, 5)].map(sacked), [9, 0, 0]);
+}
+
 /// RFC 2861, and Linux's `tcp_slow_start_after_idle=0`, which busy servers set.
 #[test]
 fn an_idle_sender_keeps_its_window_where_slow_start_after_idle_is_off() {

@@ -114,6 +114,9 @@ impl CwndState {
     /// Handles an event of the path with the algorithm's `ops`, coupled or not.
     #[inline(always)]
     pub(crate) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
+        if let Some(left) = self.left.take() {
+            self.leave(ops, left, event, cx);
+        }
         match event {
             PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
             PathEvent::AckProgress(progress) => self.on_progress(ops, progress, cx),
@@ -122,8 +125,13 @@ impl CwndState {
             PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer } => {
                 self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, *by_timer, cx);
             }
-            PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
-            PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),
+            PathEvent::SpuriousLoss => self.on_spurious_loss(ops),
+            PathEvent::Recovered { to_ssthresh } => {
+                self.on_recovered(ops, *to_ssthresh, cx);
+                if self.ca_state >= CaState::Cwr {
+                    self.set_state(ops, CaState::Open, cx);
+                }
+            }
             PathEvent::WindowRestart { idle, rto } => self.on_window_restart(ops, *idle, *rto, cx),
             PathEvent::IdleRestart { idle, .. } => ops.on_tx_start(self, *idle, cx),
             PathEvent::ApplicationLimited { cwnd_used } => self.on_application_limited(*cwnd_used),
@@ -148,6 +156,19 @@ impl CwndState {
     fn set_state(&mut self, ops: &mut impl CongestionOps, ca_state: CaState, cx: &mut Context<'_>) {
         ops.set_state(self, ca_state, cx);
         self.ca_state = ca_state;
+    }
+
+    /// Leaves the state of an episode that is over for what the acknowledgement says that has ended it. Without SACK the state
+    /// lasts until more than its window is acknowledged (Linux `tcp_is_non_sack_preventing_reopen`).
+    #[cold]
+    fn leave(&mut self, ops: &mut impl CongestionOps, left: CaState, event: &PathEvent, cx: &mut Context<'_>) {
+        self.ca_state = left;
+        let next = match event {
+            PathEvent::Ack(sample) if sample.ca_state == left => return,
+            PathEvent::Ack(sample) if sample.ca_state == CaState::Disorder && left < CaState::Loss => CaState::Disorder,
+            _ => CaState::Open,
+        };
+        self.set_state(ops, next, cx);
     }
 
     /// Begins or continues a reduction. If an acknowledgement found the loss, its sample lowers the window. A timer has
@@ -188,6 +209,7 @@ impl CwndState {
                 self.begin_reduction(ops, 0, cx);
                 self.set_state(ops, CaState::Cwr, cx);
                 self.on_recovered(ops, true, cx);
+                self.end_episode();
             }
         }
     }
@@ -215,12 +237,12 @@ impl CwndState {
         self.set_state(ops, CaState::Loss, cx);
     }
 
-    fn on_spurious_loss(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
+    fn on_spurious_loss(&mut self, ops: &mut impl CongestionOps) {
         if self.prior_ssthresh > 0 {
             self.cwnd = ops.undo_cwnd(self);
             self.ssthresh = self.ssthresh.max(self.prior_ssthresh);
         }
-        self.end_episode(ops, cx);
+        self.end_episode();
     }
 
     fn on_recovered(&mut self, ops: &mut impl CongestionOps, to_ssthresh: bool, cx: &mut Context<'_>) {
@@ -231,22 +253,22 @@ impl CwndState {
             };
         }
         ops.on_recovered(self, cx);
-        self.end_episode(ops, cx);
     }
 
-    /// Returns to the open state before the acknowledgement's own event, because that acknowledgement may begin the
-    /// next episode.
-    fn end_episode(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
+    /// Ends the episode before the acknowledgement's own event, because that acknowledgement may begin the next one.
+    fn end_episode(&mut self) {
         if self.ca_state >= CaState::Cwr {
-            self.set_state(ops, CaState::Open, cx);
+            self.left = Some(std::mem::replace(&mut self.ca_state, CaState::Open));
         }
     }
 
     #[inline(always)]
     fn on_progress(&mut self, ops: &mut impl CongestionOps, progress: &AckProgress, cx: &mut Context<'_>) {
-        // A window update with nothing outstanding is not followed by a sample.
-        self.has_progress = progress.acked + progress.pkts_acked > 0 || progress.snd_una < progress.snd_nxt;
-        ops.pkts_acked(self, progress, cx);
+        // With nothing outstanding, a window update or a report of duplicates is not followed by a sample.
+        self.has_progress = progress.pkts_acked > 0 || progress.snd_una < progress.snd_nxt;
+        if self.has_progress {
+            ops.pkts_acked(self, progress, cx);
+        }
         ops.in_ack_event(self, progress, cx);
     }
 
@@ -441,15 +463,51 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_after_a_window_update_with_nothing_outstanding_is_counted() {
+    fn an_acknowledgement_after_one_with_nothing_outstanding_is_counted() {
         let mut flow = CwndController::new(Asking::default());
-        notify(&mut flow, &PathEvent::AckProgress(AckProgress { snd_una: 5, snd_nxt: 5, ..AckProgress::default() }));
         let sample = AckSample { acked: 1, snd_una: 6, snd_nxt: 7, ..AckSample::default() };
-        notify(&mut flow, &PathEvent::Ack(sample));
-        assert_eq!(flow.ops.acknowledgements, 2);
+        // A window update, and a report of a duplicate.
+        for (acked, acknowledgements) in [(0, 1), (1, 2)] {
+            let progress = AckProgress { acked, snd_una: 5, snd_nxt: 5, ..AckProgress::default() };
+            notify(&mut flow, &PathEvent::AckProgress(progress));
+            notify(&mut flow, &PathEvent::Ack(sample));
+            assert_eq!(flow.ops.acknowledgements, acknowledgements);
+        }
         notify(&mut flow, &PathEvent::AckProgress(sample.progress()));
         notify(&mut flow, &PathEvent::Ack(sample));
         assert_eq!(flow.ops.acknowledgements, 3, "once each");
+    }
+
+    /// Records the states that it is told of.
+    #[derive(Debug, Default)]
+    struct States(Vec<CaState>);
+
+    impl CongestionOps for States {
+        fn cong_avoid(&mut self, _state: &mut CwndState, _acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {}
+
+        fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+            state.cwnd / 2
+        }
+
+        fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+            self.0.push(next);
+        }
+    }
+
+    #[test]
+    fn a_state_that_outlasts_its_episode_is_not_entered_again() {
+        let states = |ca_state| {
+            let mut flow = CwndController::new(States::default());
+            let sample = AckSample { acked: 1, snd_nxt: 7, ca_state, ..AckSample::default() };
+            for event in [congestion(Cause::Loss, true, 9), PathEvent::SpuriousLoss, PathEvent::Ack(sample)] {
+                flow.on_event(&event, &mut Context { now: Instant::ZERO, rng: &mut RngStream::named(1, "test") });
+            }
+            (flow.ops.0, flow.state.ca_state)
+        };
+        assert_eq!(states(CaState::Recovery), (vec![CaState::Recovery], CaState::Recovery));
+        assert_eq!(states(CaState::Open), (vec![CaState::Recovery, CaState::Open], CaState::Open));
+        let disorder = vec![CaState::Recovery, CaState::Disorder];
+        assert_eq!(states(CaState::Disorder), (disorder, CaState::Disorder));
     }
 
     #[test]

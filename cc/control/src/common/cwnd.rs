@@ -21,6 +21,8 @@ pub struct CwndState {
     pub mss: u32,
     /// The sender's congestion state.
     pub ca_state: CaState,
+    /// The state whose episode is over, until the next event says whether the state is, too.
+    pub(crate) left: Option<CaState>,
     /// The host's timer tick (Linux: a jiffy).
     pub tick: Span,
     /// The threshold to which undo returns; 0 if the latest reduction cannot be undone.
@@ -46,6 +48,7 @@ impl Default for CwndState {
             prior_cwnd: 0,
             mss: 1448,
             ca_state: CaState::Open,
+            left: None,
             tick: Span::from_millis(1),
             prior_ssthresh: 0,
             initial_window: 10,

@@ -11,9 +11,14 @@ pub struct RoundTrip {
 impl RoundTrip {
     /// Whether this acknowledgement ends a round; the next one then begins.
     pub fn ends(&mut self, sample: &AckSample) -> bool {
-        let ends = sample.snd_una > self.end;
+        self.ends_at(sample.snd_una, sample.snd_nxt)
+    }
+
+    /// Whether an acknowledgement up to `snd_una` ends a round; the next one then begins at `snd_nxt`.
+    pub fn ends_at(&mut self, snd_una: u64, snd_nxt: u64) -> bool {
+        let ends = snd_una > self.end;
         if ends {
-            self.end = sample.snd_nxt;
+            self.end = snd_nxt;
         }
         ends
     }

@@ -16,7 +16,9 @@ use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
 use super::search::Search;
 use crate::common::{self, CongestionOps, CwndState, careful_resume};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
+use crate::{
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties,
+};
 use units::{INFINITE_SSTHRESH, Span};
 
 /// Registration.
@@ -257,6 +259,7 @@ impl CongestionOps for Cubic {
 
     #[inline]
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        self.ca.hystart_state.srtt = sample.srtt.as_micros();
         if let Some(hystart_plus) = self.hystart_plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
             && hystart_plus.update(sample.rtt.map(Span::as_micros), sample)
         {
@@ -269,7 +272,11 @@ impl CongestionOps for Cubic {
             state.cwnd = state.cwnd.saturating_sub(overshoot).max(state.initial_window);
             state.ssthresh = state.cwnd;
         }
-        let ca = &mut self.ca;
+    }
+
+    /// HyStart sees the window before the acknowledgement reduces it.
+    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
+        let (Some(rtt), ca) = (progress.rtt, &mut self.ca) else { return };
         if ca.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.epoch_start + DELAY_HOLDOFF_MS) {
             return;
         }
@@ -278,7 +285,7 @@ impl CongestionOps for Cubic {
             ca.delay_min_us = rtt;
         }
         let in_hystart = self.hystart && state.in_slow_start();
-        if in_hystart && ca.hystart_state.update(rtt, ca.delay_min_us, state, sample, cx.now.0 / 1000) {
+        if in_hystart && ca.hystart_state.update(rtt, ca.delay_min_us, state, progress, cx.now.0 / 1000) {
             state.ssthresh = state.cwnd;
         }
     }
@@ -423,6 +430,7 @@ mod tests {
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
             let sample = AckSample { acked: 1, snd_una: ack, snd_nxt, rtt, ..AckSample::default() };
             let mut cx = context(ack * 10);
+            cubic.pkts_acked(&mut state, &sample.progress(), &mut cx);
             cubic.on_ack(&mut state, &sample, &mut cx);
             cubic.cong_avoid(&mut state, 1, &sample, &mut cx);
         }
@@ -488,10 +496,10 @@ mod tests {
     fn delay_is_not_measured_for_a_second_after_an_epoch_begins() {
         let mut cubic = cubic();
         cubic.update(&congestion_avoidance(100), 1, 1000);
-        let sample = AckSample { rtt: Some(Span::from_micros(50)), ..AckSample::default() };
-        cubic.on_ack(&mut congestion_avoidance(100), &sample, &mut context(1999));
+        let progress = AckProgress { rtt: Some(Span::from_micros(50)), ..AckProgress::default() };
+        cubic.pkts_acked(&mut congestion_avoidance(100), &progress, &mut context(1999));
         assert_eq!(cubic.ca.delay_min_us, 0);
-        cubic.on_ack(&mut congestion_avoidance(100), &sample, &mut context(2000));
+        cubic.pkts_acked(&mut congestion_avoidance(100), &progress, &mut context(2000));
         assert_eq!(cubic.ca.delay_min_us, 50);
     }
 }

@@ -60,6 +60,8 @@ pub struct Dctcp {
     next_seq: u64,
     delivered: u64,
     delivered_ce: u64,
+    /// What the progress of the current acknowledgement has counted: packets, and marked packets.
+    counted: (u32, u32),
 }
 
 impl Dctcp {
@@ -70,6 +72,7 @@ impl Dctcp {
             next_seq: 0,
             delivered: 0,
             delivered_ce: 0,
+            counted: (0, 0),
         }
     }
 
@@ -99,10 +102,18 @@ impl CongestionOps for Dctcp {
     fn in_ack_event(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
         self.delivered += u64::from(progress.acked);
         self.delivered_ce += u64::from(progress.marked);
+        self.counted = (progress.acked, progress.marked);
         if progress.snd_una >= self.next_seq {
             self.next_seq = progress.snd_nxt;
             self.update_alpha();
         }
+    }
+
+    /// Without SACK, a duplicate acknowledgement counts as a packet after its progress.
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        let (acked, marked) = std::mem::take(&mut self.counted);
+        self.delivered += u64::from(sample.acked - acked);
+        self.delivered_ce += u64::from(sample.marked - marked);
     }
 
     /// A loss halves the current window, even one that marks are reducing (Linux `dctcp_react_to_loss`).

@@ -7,7 +7,7 @@
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants, order and microsecond clock as in
 //! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.
 
-use crate::AckSample;
+use crate::AckProgress;
 use crate::common::{CwndState, RoundTrip};
 
 /// Window below which HyStart is off, packets (Linux `hystart_low_window`).
@@ -28,31 +28,40 @@ pub(super) struct HyStart {
     last_ack: u64,
     curr_rtt: u64,
     sample_cnt: u32,
+    /// The smoothed RTT by which Linux has estimated the rate at the latest acknowledgement.
+    pub(super) srtt: u64,
 }
 
 impl HyStart {
     /// Whether slow start ends with this acknowledgement. `rtt` is its sample, `delay_min` the minimum so far.
-    pub(super) fn update(&mut self, rtt: u64, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+    pub(super) fn update(
+        &mut self,
+        rtt: u64,
+        delay_min: u64,
+        state: &CwndState,
+        progress: &AckProgress,
+        now: u64,
+    ) -> bool {
         if self.found {
             return false;
         }
-        if self.round.ends(sample) {
+        if self.round.ends_at(progress.snd_una, progress.snd_nxt) {
             (self.round_start, self.last_ack) = (now, now);
             (self.curr_rtt, self.sample_cnt) = (u64::MAX, 0);
         }
         if state.cwnd >= LOW_WINDOW {
-            let train_found = self.ack_train_found(delay_min, state, sample, now);
+            let train_found = self.ack_train_found(delay_min, state, now);
             self.found = self.delay_found(rtt, delay_min) || train_found;
         }
         self.found
     }
 
-    fn ack_train_found(&mut self, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+    fn ack_train_found(&mut self, delay_min: u64, state: &CwndState, now: u64) -> bool {
         if now - self.last_ack > ACK_DELTA_US {
             return false;
         }
         self.last_ack = now;
-        now - self.round_start > (delay_min + ack_delay(state, sample)) / 2
+        now - self.round_start > (delay_min + ack_delay(state, self.srtt)) / 2
     }
 
     fn delay_found(&mut self, rtt: u64, delay_min: u64) -> bool {
@@ -72,27 +81,26 @@ fn delay_threshold(delay_min: u64) -> u64 {
 
 /// Time of four of the largest bursts at the rate that Linux estimates (`sk_pacing_rate`: twice the window per smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
-fn ack_delay(state: &CwndState, sample: &AckSample) -> u64 {
+fn ack_delay(state: &CwndState, srtt: u64) -> u64 {
     let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };
     let bytes_per_rtt = percent * u64::from(state.mss) * u64::from(state.cwnd);
-    (4 * GSO_MAX_SIZE * 100).saturating_mul(sample.srtt.as_micros()).checked_div(bytes_per_rtt).unwrap_or(0).min(1_000)
+    (4 * GSO_MAX_SIZE * 100).saturating_mul(srtt).checked_div(bytes_per_rtt).unwrap_or(0).min(1_000)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::single::testing::slow_start;
-    use units::Span;
+
+    fn progress(ack: u64) -> AckProgress {
+        AckProgress { snd_una: ack, snd_nxt: 1_000, ..AckProgress::default() }
+    }
 
     /// Acknowledgements, `gap` apart and all of one round with this RTT, until slow start ends.
     fn acks_until_found(gap: u64, rtt: u64, delay_min: u64, max_acks: u64) -> Option<u64> {
         let state = slow_start(100);
-        let mut hystart = HyStart::default();
-        (1..=max_acks).find(|&ack| {
-            let sample =
-                AckSample { snd_una: ack, snd_nxt: 1_000, srtt: Span::from_micros(rtt), ..AckSample::default() };
-            hystart.update(rtt, delay_min, &state, &sample, 1_000_000 + ack * gap)
-        })
+        let mut hystart = HyStart { srtt: rtt, ..HyStart::default() };
+        (1..=max_acks).find(|&ack| hystart.update(rtt, delay_min, &state, &progress(ack), 1_000_000 + ack * gap))
     }
 
     #[test]
@@ -111,8 +119,7 @@ mod tests {
         let state = slow_start(100);
         let mut hystart = HyStart::default();
         for (ack, rtt) in [100_000].into_iter().chain([150_000; 30]).enumerate() {
-            let sample = AckSample { snd_una: ack as u64 + 1, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!hystart.update(rtt, 100_000, &state, &sample, 0));
+            assert!(!hystart.update(rtt, 100_000, &state, &progress(ack as u64 + 1), 0));
         }
     }
 
@@ -128,8 +135,7 @@ mod tests {
         let state = slow_start(15);
         let mut hystart = HyStart::default();
         for ack in 1..100 {
-            let sample = AckSample { snd_una: ack, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!hystart.update(500_000, 1_000, &state, &sample, ack * 100));
+            assert!(!hystart.update(500_000, 1_000, &state, &progress(ack), ack * 100));
         }
     }
 }

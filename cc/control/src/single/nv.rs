@@ -19,8 +19,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
-    RateSample,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
+    Properties, RateSample,
 };
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
@@ -69,6 +69,8 @@ const MIN_CWND_GROWTH_EVALS: u32 = 8;
 const MIN_MIN_CWND: u32 = 4;
 const MAX_MIN_CWND: u32 = 81;
 const MIN_CWND_STEP: u32 = 2;
+/// Minimum window after an evaluation.
+const MIN_CWND: u32 = 2;
 /// Minimum number of acknowledged packets per packet of growth.
 const MIN_GROWTH_CNT: u32 = 4;
 /// Rates are counted in 100 bit/s, with microseconds and bytes.
@@ -93,6 +95,8 @@ pub struct Nv {
     eval: Eval,
     rtt_start_seq: u64,
     last_snd_una: u64,
+    /// Acknowledged by the latest acknowledgement.
+    snd_una: u64,
     /// Packets that receivers and interfaces may acknowledge at once.
     base_min_cwnd: u32,
 
@@ -124,6 +128,7 @@ impl Nv {
             eval: Eval::default(),
             rtt_start_seq: 0,
             last_snd_una: 0,
+            snd_una: 0,
             base_min_cwnd: MIN_MIN_CWND,
             allow_cwnd_growth: true,
             cwnd_growth_shift: 0,
@@ -187,6 +192,7 @@ impl Nv {
         };
         if evaluated_now {
             self.eval = Eval::default();
+            state.cwnd = state.cwnd.max(MIN_CWND);
         }
     }
 
@@ -241,13 +247,12 @@ impl CongestionOps for Nv {
         (((u64::from(state.cwnd) * self.beta) >> 10) as u32).max(2)
     }
 
+    fn in_ack_event(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.snd_una = progress.snd_una;
+    }
+
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        if sample.prior_ca_state > CaState::Disorder {
-            // The evaluation after a recovery begins with the acknowledgement that ends it.
-            (self.last_snd_una, self.rtt_start_seq) = (sample.snd_una, sample.snd_una);
-            return;
-        }
-        let Some(rtt) = sample.rtt else { return };
+        let Some(rtt) = sample.rtt.filter(|_| sample.prior_ca_state <= CaState::Disorder) else { return };
         let acked_packets = sample.snd_una.saturating_sub(std::mem::replace(&mut self.last_snd_una, sample.snd_una));
         let Some(delivery) = sample.rate_sample.filter(|delivery| delivery.delivered > 0) else { return };
         self.add_sample(rtt.as_micros(), &delivery, state.mss, cx);
@@ -260,7 +265,8 @@ impl CongestionOps for Nv {
         match next {
             CaState::Open if std::mem::take(&mut self.catchup) => {
                 (self.eval, self.last_rtt) = (Eval::default(), None);
-                (self.growth_evals, self.rtt_start_seq) = (0, self.last_snd_una);
+                // The evaluation after a recovery begins with the acknowledgement that opens the state.
+                (self.growth_evals, self.rtt_start_seq, self.last_snd_una) = (0, self.snd_una, self.snd_una);
             }
             CaState::Open | CaState::Disorder => {}
             CaState::Cwr | CaState::Recovery => (self.catchup, self.allow_cwnd_growth) = (true, false),
@@ -404,17 +410,20 @@ mod tests {
             app_limited: false,
             ack_delayed: false,
         };
-        let mut acknowledge = |nv: &mut Nv, snd_una, prior_ca_state| {
+        let mut acknowledge = |nv: &mut Nv, snd_una, [prior_ca_state, ca_state]: [CaState; 2]| {
             let (rtt, rate_sample) = (Some(Span::from_millis(40)), Some(delivery));
             let sample =
                 AckSample { snd_una, snd_nxt: snd_una + 20, rtt, rate_sample, prior_ca_state, ..AckSample::default() };
+            nv.in_ack_event(&mut state, &sample.progress(), &mut context(snd_una));
+            if ca_state != prior_ca_state {
+                nv.set_state(&mut state, ca_state, &mut context(snd_una));
+            }
             nv.on_ack(&mut state, &sample, &mut context(snd_una));
         };
-        acknowledge(&mut nv, 2, CaState::Open);
-        nv.set_state(&mut CwndState::default(), CaState::Recovery, &mut context(2));
-        acknowledge(&mut nv, 50, CaState::Recovery);
-        nv.set_state(&mut CwndState::default(), CaState::Open, &mut context(50));
-        acknowledge(&mut nv, 52, CaState::Open);
+        acknowledge(&mut nv, 2, [CaState::Open; 2]);
+        acknowledge(&mut nv, 3, [CaState::Open, CaState::Recovery]);
+        acknowledge(&mut nv, 50, [CaState::Recovery, CaState::Open]);
+        acknowledge(&mut nv, 52, [CaState::Open; 2]);
         assert!(!nv.allow_cwnd_growth && nv.base_min_cwnd == MIN_MIN_CWND);
     }
 

@@ -1,7 +1,7 @@
 //! The buffers (`sk_buff`) that hold the outstanding packets: super-segments as they were sent. They are merged when
 //! they are SACKed, and split when a part is sent again.
 
-use super::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, SUPER_SEGMENT_END, Scoreboard, SentPacket};
+use super::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED, SUPER_SEGMENT_END, Scoreboard};
 
 impl Scoreboard {
     /// Outstanding super-segments, counted by their last packets.
@@ -17,20 +17,34 @@ impl Scoreboard {
         others.count() as u32 + 1
     }
 
+    /// The first packet of the super-segment that holds packet `seq`.
+    #[must_use]
+    pub fn buffer_start(&self, seq: u64) -> u64 {
+        let ends = |seq: &u64| self.packet(*seq).ends_super_segment() == 1;
+        (self.snd_una..seq).rev().find(ends).map_or(self.snd_una, |end| end + 1)
+    }
+
     /// Makes the newest packet the last of a super-segment.
     pub fn end_super_segment(&mut self) {
         self.packet_mut(self.snd_nxt - 1).flags |= SUPER_SEGMENT_END;
         self.super_segments += 1;
     }
 
+    /// Whether packet `seq` can be in the buffer of the previous one, because both are SACKed.
+    pub(super) fn joins(&self, seq: u64) -> bool {
+        seq > self.snd_una && self.is_mergeable(seq) && self.is_mergeable(seq - 1)
+    }
+
+    fn is_mergeable(&self, seq: u64) -> bool {
+        seq < self.snd_nxt && self.packet(seq).flags & (SACKED | LOST | RETRANSMITTED) == SACKED
+    }
+
     /// Moves a newly SACKed packet into the buffer of the previous packet if that is SACKed, and the following packets,
     /// too (Linux `tcp_shift_skb_data`). Otherwise it becomes a separate buffer (`tcp_match_skb_to_sack`). If a packet
     /// of a buffer was retransmitted, the whole buffer counts as retransmitted.
     pub(super) fn merge_sacked(&mut self, seq: u64) {
-        let is_mergeable = |packet: &SentPacket| packet.flags & (SACKED | LOST | RETRANSMITTED) == SACKED;
-        let follows = |seq: u64| seq < self.snd_nxt && is_mergeable(self.packet(seq));
-        let joins = seq > self.snd_una && is_mergeable(self.packet(seq)) && follows(seq - 1);
-        let is_joined = joins && follows(seq + 1);
+        let joins = self.joins(seq);
+        let is_joined = joins && self.is_mergeable(seq + 1);
         if seq > self.snd_una {
             self.set_super_segment_end(seq - 1, !joins);
         }
@@ -47,9 +61,7 @@ impl Scoreboard {
             return;
         }
         // A buffer with the mark already has it on all packets.
-        let ends = |seq: &u64| self.packet(*seq).ends_super_segment() == 1;
-        let buffer_start = || (self.snd_una..seq).rev().find(ends).map_or(self.snd_una, |end| end + 1);
-        let start = if was_retransmitted(seq - 1) { seq } else { buffer_start() };
+        let start = if was_retransmitted(seq - 1) { seq } else { self.buffer_start(seq) };
         let is_right_marked = is_joined && was_retransmitted(seq + 1);
         let end = if is_right_marked { seq + 1 } else { seq + u64::from(self.buffer_segments(seq)) };
         (start..end).for_each(|seq| self.packet_mut(seq).flags |= EVER_RETRANSMITTED);

@@ -52,6 +52,18 @@ fn a_packet_whose_loss_mark_was_removed_is_not_marked_again_until_it_is_retransm
 }
 
 #[test]
+fn a_retransmission_that_a_spurious_timeout_took_for_lost_expires_later() {
+    let mut scoreboard = ten_packets();
+    scoreboard.mark_lost(0);
+    scoreboard.retransmit(0, ms(20), SendSnapshot::default());
+    scoreboard.mark_lost(0);
+    assert_eq!(scoreboard.expire((ms(30), 9), |sent| sent == ms(20)), (0, Some(ms(8))));
+    scoreboard.unmark_lost();
+    assert_eq!(scoreboard.expire((ms(30), 9), |_| false), (0, Some(ms(20))));
+    assert_eq!(scoreboard.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
+}
+
+#[test]
 fn a_tail_loss_probe_may_be_marked_lost_but_is_not_counted_in_the_pipe() {
     let mut scoreboard = ten_packets();
     scoreboard.retransmit_as_tlp(9, ms(20), SendSnapshot::default());

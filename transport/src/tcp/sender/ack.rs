@@ -307,7 +307,8 @@ impl Sender {
         ack.sack_blocks.iter().filter(is_valid).for_each(|block| self.recv_sack_cache.push(block));
         // In the order of the data (Linux sorts them, too): a packet below another new block of the same
         // acknowledgement is not reordered.
-        for (mut start, mut end) in ack.sack_blocks.sorted(usize::from(is_duplicate)).filter(is_valid) {
+        for block in ack.sack_blocks.sorted(usize::from(is_duplicate)).filter(is_valid) {
+            let (mut start, mut end) = block;
             // Only the new part of a block that grew at one end is walked.
             for prior_block in prior_blocks.iter() {
                 if prior_block.0 <= start && start < prior_block.1 {
@@ -315,6 +316,10 @@ impl Sender {
                 } else if start < prior_block.0 && end <= prior_block.1 && prior_block.0 < end {
                     end = prior_block.0;
                 }
+            }
+            // What an older report did not cover is walked again, from the buffer on that holds its end.
+            if start < end && self.scoreboard.packet(start).is_sacked() {
+                start = self.scoreboard.buffer_start(start).max(block.0);
             }
             (start..end).for_each(|seq| self.sack(now, seq, outcome));
         }

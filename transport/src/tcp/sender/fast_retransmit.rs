@@ -15,8 +15,8 @@ impl Sender {
         controller: &mut ControllerHandle,
     ) {
         self.transmit.frto_new_data = false;
-        if outcome.ece && self.path.ca_state >= CaState::Recovery && self.undo.undo_marker.is_some() {
-            self.on_ece_in_reduction(now, controller);
+        if outcome.ece && self.undo.undo_marker.is_some() {
+            self.on_ece_in_episode(now, controller);
         }
         if self.detect_sack_reneging(now, outcome) {
             return;
@@ -114,7 +114,7 @@ impl Sender {
         self.init_undo(self.scoreboard.snd_una(), outstanding);
         self.enter_reduction(now, Cause::Loss, by_timer, CaState::Recovery, controller);
         if ece {
-            self.on_ece_in_reduction(now, controller);
+            self.on_ece_in_episode(now, controller);
         }
     }
 
@@ -143,9 +143,12 @@ impl Sender {
         self.path.enter_reduction(now, cause, by_timer, state, &outstanding, controller);
     }
 
-    /// Handles an ECN echo during a reduction: it causes no further reduction, but prevents an undo.
-    fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
+    /// Handles an ECN echo in an episode that can be undone: it prevents that. A reduction that lasts is not repeated.
+    fn on_ece_in_episode(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.undo.ece = true;
+        if self.path.ca_state < CaState::Recovery {
+            return;
+        }
         let in_flight = self.in_flight();
         let event = PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: false, in_flight, by_timer: false };
         self.path.notify(now, &event, controller);

@@ -31,6 +31,8 @@ pub(super) struct Timers {
     pub expired: Option<Timer>,
     /// Probes of the receive window since it was closed.
     window_probes: u32,
+    /// Whether the persist timer is set again, after an acknowledgement or a probe.
+    persists: bool,
     /// Exponential backoff: the number of times that the RTO was doubled (Linux `icsk_backoff`).
     pub backoff: u32,
     /// Timeouts since the last progress (Linux `icsk_retransmits`).
@@ -47,6 +49,7 @@ impl Default for Timers {
             is_tlp_due: false,
             expired: None,
             window_probes: 0,
+            persists: false,
             backoff: 0,
             retransmits: 0,
         }
@@ -80,6 +83,7 @@ impl Timers {
     /// Restarts the time until the next window probe (Linux `tcp_ack_probe`).
     pub(super) fn restart_persist(&mut self) {
         if self.pending == Some(Timer::Persist) {
+            self.persists = true;
             self.clear();
         }
     }
@@ -125,14 +129,14 @@ impl Sender {
     /// because the acknowledgement that opened it may be lost.
     pub(super) fn set_persist_timer(&mut self, now: Instant, is_closed: bool) {
         if !is_closed || self.scoreboard.counts().packets_out > 0 {
-            self.timers.window_probes = 0;
+            (self.timers.window_probes, self.timers.persists) = (0, false);
             if self.timers.pending == Some(Timer::Persist) {
                 self.timers.clear();
             }
         } else if self.timers.pending != Some(Timer::Persist) {
-            // A backoff by retransmissions without a measured RTT since (Karn) counts twice: in the timeout and in its
-            // backoff (Linux 6.1 `tcp_probe0_when`).
-            let backoff = self.timers.backoff + self.timers.window_probes;
+            // A backoff by retransmissions without a measured RTT since (Karn) counts once at first (Linux 6.1
+            // `tcp_probe0_base`), and then twice: in the timeout and in its backoff (`tcp_probe0_when`).
+            let backoff = if self.timers.persists { self.timers.backoff + self.timers.window_probes } else { 0 };
             let timeout = self.rto_with_backoff() * (1 << backoff.min(20));
             self.timers.set(Timer::Persist, now, timeout.min(RTO_MAX));
         }
@@ -141,6 +145,7 @@ impl Sender {
     /// Counts a sent probe, and starts the next timeout, which is twice as long.
     pub(super) fn restart_persist_timer(&mut self, now: Instant) {
         self.timers.window_probes += 1;
+        self.timers.persists = true;
         self.timers.clear();
         self.set_persist_timer(now, true);
     }

@@ -4,7 +4,7 @@
 
 use super::Sender;
 use crate::path::ControllerHandle;
-use control::PathEvent;
+use control::{CaState, PathEvent};
 use units::Instant;
 
 /// Undo state of a recovery episode.
@@ -16,7 +16,8 @@ pub(super) struct Undo {
     pub undo_retrans: Option<u32>,
     /// Timestamp of the first retransmission, milliseconds; 0 if there was none.
     pub retrans_stamp: u32,
-    /// Whether an ECN echo arrived in the episode; it must be answered even if the reduction is undone.
+    /// Whether an ECN echo arrived since the episode began: the window stays as it is (Linux: `prior_ssthresh` is 0), and the
+    /// echo must be answered.
     pub ece: bool,
 }
 
@@ -72,7 +73,10 @@ impl Sender {
             self.scoreboard.unmark_lost();
         }
         let reduced = self.path.decision.ssthresh;
-        self.path.notify(now, &PathEvent::SpuriousLoss, controller);
+        let is_past = self.path.ca_state <= CaState::Disorder;
+        if !(is_past && self.undo.ece) {
+            self.path.notify(now, &PathEvent::SpuriousLoss, controller);
+        }
         // A reduction that is not completely withdrawn must still be announced.
         let is_withdrawn = !self.undo.ece && self.path.decision.ssthresh > reduced;
         self.transmit.cwr_pending &= !is_withdrawn;
