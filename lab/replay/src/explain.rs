@@ -1,7 +1,7 @@
 //! Named changes of our machine. A change that makes a difference disappear explains it.
 
 use crate::difference::{Place, Tolerance, first_difference};
-use crate::machine::play_noting_draws;
+use crate::machine::{extreme_streams, play_noting_draws};
 use crate::recording::Recording;
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Number of events before a difference, and of clocks at each, that are tried.
 const EVENTS: usize = 30;
 const CLOCKS: u64 = 32;
-/// Number of random streams that are tried per acknowledgement.
+/// Number of random streams that are tried per acknowledgement, after those that decide nearly any chance both ways.
 const STREAMS: u64 = 100;
 /// Delays of the SYN that are tried, microseconds: a kernel prepares a connection for that long.
 const CONNECT_US: [u64; 4] = [0, 10, 20, 30];
@@ -144,13 +144,16 @@ fn closest_variation(script: &Script, kernel: &Recording, tolerance: Tolerance) 
 /// Finds the kernel's clock, its other timers and its draws, acknowledgement by acknowledgement: where the recordings differ,
 /// another one at one of the events before is tried until the next difference is a later one.
 fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: Play, may_draw: bool) -> Play {
+    let extremes = if may_draw { extreme_streams() } else { [0; 2] };
     while let Some((at, _)) = play.differs_at {
         let Play { variation, drawn, .. } = &play;
         // The last one is the acknowledgement itself.
         let earlier = || (at.saturating_sub(EVENTS)..=at + 1).rev();
         // What is drawn may show later, in the time at which the next packet leaves.
-        let drawing = earlier().filter(|event| may_draw && drawn.contains(event));
-        let with_draw = drawing.flat_map(|event| (1..STREAMS).map(move |seed| variation.with_draw(event, seed)));
+        let drawing = || earlier().filter(|event| may_draw && drawn.contains(event));
+        let with_extreme = drawing().flat_map(|event| extremes.map(|seed| variation.with_draw(event, seed)));
+        let with_draw = drawing().flat_map(|event| (1..STREAMS).map(move |seed| variation.with_draw(event, seed)));
+        let with_draw = with_extreme.chain(with_draw);
         let with_timer = earlier().filter_map(|event| variation.with_timer(event));
         let with_clock = earlier().flat_map(|event| (0..CLOCKS).map(move |seed| variation.with_clock(event, seed)));
         let tried = with_draw.chain(with_timer).chain(with_clock);

@@ -12,6 +12,8 @@ use units::{Instant, RngStream, Span};
 /// Bytes of the headers of IP and TCP, and of TCP's timestamps.
 const HEADERS: u32 = 40;
 const TIMESTAMPS: u32 = 12;
+/// Number of random streams among which those with extreme numbers are chosen.
+const EXTREMES: u64 = 5000;
 
 /// A sender that is driven by hand.
 pub(crate) struct Machine {
@@ -166,6 +168,12 @@ impl Machine {
 /// The random stream of the controller.
 fn stream(seed: u64) -> RngStream {
     RngStream::named(1 + seed, "replay")
+}
+
+/// The seeds of the streams, of some thousands, whose first numbers are the least and the greatest.
+pub(crate) fn extreme_streams() -> [u64; 2] {
+    let first = |seed: &u64| stream(*seed).bits();
+    [(1..EXTREMES).min_by_key(first), (1..EXTREMES).max_by_key(first)].map(Option::unwrap_or_default)
 }
 
 fn is_recorded(kind: SegmentKind) -> bool {

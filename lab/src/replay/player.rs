@@ -55,8 +55,8 @@ pub(super) trait Conversation<'a>: Sized {
     /// The time of its next step.
     fn due_ns(&self) -> u64;
 
-    /// Takes a packet that the kernel has sent.
-    fn take(&mut self, packet: &KernelPacket);
+    /// Takes a packet that the kernel had sent by this time.
+    fn take(&mut self, now_ns: u64, packet: &KernelPacket);
 
     /// Carries out the step that is due. Returns whether it was the last one.
     fn step(&mut self, device: &SyncDevice, diag: &mut SockDiag) -> Outcome<bool>;
@@ -99,8 +99,8 @@ fn play<'a, C: Conversation<'a>>(scripts: &'a [C::Script]) -> Outcome<Vec<C::Rec
         groups.entry(C::setting(script)).or_default().push_back(index);
     }
     let clock = Clock::read(C::times_us(first)[0])?;
-    let mut player =
-        Player::<C> { scripts, devices, diag: SockDiag::new()?, clock, active: BTreeMap::new(), done: BTreeMap::new() };
+    let (diag, active, done) = (SockDiag::new()?, BTreeMap::new(), BTreeMap::new());
+    let mut player = Player::<C> { scripts, devices, diag, clock, latest_zero_ns: 0, active, done };
     for ((name, value), group) in groups {
         set(name, &value)?;
         player.run(group)?;
@@ -133,6 +133,8 @@ struct Player<'a, C: Conversation<'a>> {
     devices: [SyncDevice; 2],
     diag: SockDiag,
     clock: Clock,
+    /// The zero of the conversation that was prepared last.
+    latest_zero_ns: u64,
     active: BTreeMap<usize, C>,
     done: BTreeMap<usize, C::Recording>,
 }
@@ -157,11 +159,13 @@ impl<'a, C: Conversation<'a>> Player<'a, C> {
         }
     }
 
-    fn prepare(&self, index: usize) -> C {
+    fn prepare(&mut self, index: usize) -> C {
         let script = &self.scripts[index];
-        // The zero may have passed, because the connection begins some time after it.
+        // The zero may have passed, because the connection begins some time after it. No two are the same: connections that
+        // begin at one instant wait for one another.
         let begin = (self.clock.now_ns() + PREPARATION_NS).saturating_sub(C::times_us(script)[1] * 1000);
-        let zero_ns = self.clock.aligned_from(begin);
+        let zero_ns = self.clock.aligned_from(begin.max(self.latest_zero_ns + 1));
+        self.latest_zero_ns = zero_ns;
         let local = local(C::device(script));
         C::new(script, self.clock, zero_ns, Ends { local, peer: self.peer(index) })
     }
@@ -201,8 +205,10 @@ impl<'a, C: Conversation<'a>> Player<'a, C> {
         }
     }
 
-    /// Takes all packets that the kernel has sent.
+    /// Takes all packets that the kernel has sent. Their time is that at which the reading begins, because that of a thousand
+    /// packets takes hundreds of microseconds.
     fn read_devices(&mut self) -> Outcome<()> {
+        let now_ns = self.clock.now_ns();
         let mut buffer = [0; BUFFER];
         for device in &self.devices {
             loop {
@@ -214,7 +220,7 @@ impl<'a, C: Conversation<'a>> Player<'a, C> {
                 let Some(packet) = KernelPacket::read(&buffer[..bytes]) else { continue };
                 let index = self.index_of(packet.to);
                 if let Some(conversation) = index.and_then(|index| self.active.get_mut(&index)) {
-                    conversation.take(&packet);
+                    conversation.take(now_ns, &packet);
                 }
             }
         }

@@ -101,8 +101,8 @@ impl<'a> Conversation<'a> for Receiving<'a> {
         self.zero_ns + at_us * 1000
     }
 
-    fn take(&mut self, packet: &KernelPacket) {
-        let at_us = self.clock.now_ns().saturating_sub(self.zero_ns) / 1000;
+    fn take(&mut self, now_ns: u64, packet: &KernelPacket) {
+        let at_us = now_ns.saturating_sub(self.zero_ns) / 1000;
         if let Some(tsval) = packet.tsval {
             self.stamps.add(at_us, tsval);
         }

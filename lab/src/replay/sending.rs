@@ -98,8 +98,8 @@ impl<'a> Conversation<'a> for Sending<'a> {
         self.zero_ns + at_us * 1000
     }
 
-    fn take(&mut self, packet: &KernelPacket) {
-        let at_us = self.now_us();
+    fn take(&mut self, now_ns: u64, packet: &KernelPacket) {
+        let at_us = now_ns.saturating_sub(self.zero_ns) / 1000;
         if packet.flags & SYN != 0 {
             self.iss = packet.seq;
             self.local.set_port(packet.source_port);
@@ -140,11 +140,6 @@ impl<'a> Conversation<'a> for Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The script's time, microseconds.
-    fn now_us(&self) -> u64 {
-        self.clock.now_ns().saturating_sub(self.zero_ns) / 1000
-    }
-
     fn record(&mut self, at_us: u64, packet: &KernelPacket) {
         // The first byte has the number after the SYN's; what precedes it is the probe of an empty connection.
         let relative = i64::from(packet.seq.wrapping_sub(self.iss.wrapping_add(1)).cast_signed());
