@@ -58,7 +58,7 @@ static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list 
 
 /* Values of one event. */
 static struct {
-	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent, slow_path;
+	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent, slow_path, nothing_outstanding;
 	struct ack_sample sample;
 	struct rate_sample rate;
 } event;
@@ -95,6 +95,7 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("rto", tp->inet_conn.icsk_rto)
 	VALUE("sent", event.sent)
 	VALUE("slow_path", event.slow_path)
+	VALUE("nothing_outstanding", event.nothing_outstanding)
 	VALUE("cwnd_limited", tp->is_cwnd_limited)
 	VALUE("ca_state", tp->inet_conn.icsk_ca_state)
 	VALUE("sk_state", tp->inet_conn.icsk_inet.sk.__sk_common.skc_state)
@@ -200,7 +201,8 @@ static void acked(struct socket *socket)
 {
 	struct sock *sk = (struct sock *)&socket->tp;
 
-	if (registered.pkts_acked)
+	/* As in Linux, which has no packets to acknowledge where nothing is outstanding. */
+	if (registered.pkts_acked && !event.nothing_outstanding)
 		registered.pkts_acked(sk, &event.sample);
 	if (registered.in_ack_event)
 		registered.in_ack_event(sk, event.slow_path ? SLOW_PATH : 0);

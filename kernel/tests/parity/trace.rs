@@ -323,10 +323,11 @@ impl PathState {
         let (delivered, delivered_ce) = (self.delivered + u64::from(progress.acked) + SYN, self.delivered_ce);
         format!(
             "progress {path} pkts_acked {} rtt_us {rtt} delivered {delivered} delivered_ce {delivered_ce} snd_una {snd_una} \
-             snd_nxt {snd_nxt} slow_path {} packets_out {}",
+             snd_nxt {snd_nxt} slow_path {} packets_out {} nothing_outstanding {}",
             progress.pkts_acked,
             u8::from(!progress.is_predicted),
-            progress.in_flight
+            progress.in_flight,
+            u8::from(progress.pkts_acked == 0 && snd_una == snd_nxt)
         )
     }
 
@@ -382,6 +383,7 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("packets_out", i64::from(sample.in_flight));
     set("sent", i64::from(sample.sent));
     set("slow_path", i64::from(!sample.is_predicted));
+    set("nothing_outstanding", i64::from(sample.pkts_acked == 0 && snd_una == snd_nxt));
     set("losses", i64::from(sample.lost));
     set("delivered", (sample.delivered + SYN) as i64);
     set("snd_una", snd_una as i64);

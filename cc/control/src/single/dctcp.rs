@@ -112,8 +112,8 @@ impl CongestionOps for Dctcp {
     /// Without SACK, a duplicate acknowledgement counts as a packet after its progress.
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         let (acked, marked) = std::mem::take(&mut self.counted);
-        self.delivered += u64::from(sample.acked - acked);
-        self.delivered_ce += u64::from(sample.marked - marked);
+        self.delivered += u64::from(sample.acked.saturating_sub(acked));
+        self.delivered_ce += u64::from(sample.marked.saturating_sub(marked));
     }
 
     /// A loss halves the current window, even one that marks are reducing (Linux `dctcp_react_to_loss`).
