@@ -58,7 +58,9 @@ static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list 
 
 /* Values of one event. */
 static struct {
-	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent, slow_path, nothing_outstanding;
+	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent, slow_path;
+	/* Whether nothing is outstanding and nothing was acknowledged. */
+	u64 nothing_outstanding;
 	struct ack_sample sample;
 	struct rate_sample rate;
 } event;

@@ -151,7 +151,7 @@ fn an_acknowledgement_after_one_with_nothing_outstanding_is_counted() {
     assert_eq!(flow.ops.acknowledgements, 3, "once each");
 }
 
-/// Records the states that it is told of.
+/// Records the states that the sender reports.
 #[derive(Debug, Default)]
 struct States(Vec<CaState>);
 
