@@ -117,6 +117,7 @@ fn config(bits: u8) -> SenderConfig {
         release: if has(0) { control::LinuxRelease::V6_18 } else { control::LinuxRelease::V6_1 },
         mss: MSS,
         packet_bytes: MSS + 52,
+        max_header: SenderConfig::MAX_HEADER,
         initial_window: 10,
         timestamps: has(1),
         sack: has(2),

@@ -11,7 +11,6 @@ use std::fs;
 use std::path::Path;
 use testing::{Reason, skip};
 
-const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
 /// The algorithms for which the kernel draws random numbers, others at each boot: it does not do the same again.
 const DRAWS: [&str; 2] = ["bbr", "cdg"];
 
@@ -49,7 +48,7 @@ fn a_kernel_does_again_what_our_machine_does() {
     for (golden, recording) in records.iter().zip(judge.play(&scripts).unwrap()) {
         assert_eq!(recording.states, golden.recording.states, "the kernel itself changed");
         let ours = play(&golden.script).unwrap();
-        if let Some(difference) = first_difference(&golden.script, &ours, &recording, TOLERANCE) {
+        if let Some(difference) = first_difference(&golden.script, &ours, &recording, Tolerance::VIRTUAL) {
             panic!("{}", timeline(&golden.script, &ours, &recording, &difference));
         }
     }
@@ -66,7 +65,7 @@ fn a_kernel_acknowledges_again_as_our_receiver_does() {
     let scripts: Vec<receiving::Script> = records.iter().map(|golden| golden.script.clone()).collect();
     for (golden, recording) in records.iter().zip(judge.play_receivers(&scripts).unwrap()) {
         let ours = receiving::play(&golden.script);
-        if let Some(difference) = receiving::first_difference(&golden.script, &ours, &recording, TOLERANCE) {
+        if let Some(difference) = receiving::first_difference(&golden.script, &ours, &recording, Tolerance::VIRTUAL) {
             panic!("{}", receiving::timeline(&golden.script, &ours, &recording, &difference));
         }
     }

@@ -12,11 +12,27 @@ pub struct Tolerance {
     pub time_us: u64,
 }
 
+impl Tolerance {
+    /// For a kernel in virtual time.
+    pub const VIRTUAL: Self = Self { time_us: 100 };
+    /// For a kernel in real time, on a machine that also reads the packets.
+    pub const REAL_TIME: Self = Self { time_us: 2500 };
+
+    /// For the recording of a kernel.
+    #[must_use]
+    pub fn of(kernel: &Recording) -> Self {
+        if kernel.played.is_some() { Self::REAL_TIME } else { Self::VIRTUAL }
+    }
+}
+
 /// The point at which two recordings begin to differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Index of the acknowledgement at which they differ; the number of acknowledgements if they differ after the last one.
     pub ack: usize,
+    /// The number of packets before it that are the same.
+    #[serde(default)]
+    pub sent: usize,
     /// The field of the state that differs, or `sent`.
     pub what: String,
     /// The place: `before` the acknowledgement (a timer, a write), `after` it, or `sent` in between.
@@ -77,7 +93,8 @@ pub fn first_difference(
                 before.ca_name().to_owned()
             };
             let ca_states = [name(ours), name(kernel)];
-            return Some(Difference { ack: index, what, place, ca_states, ours: our_value, kernel: kernel_value });
+            let (sent, ours, kernel) = (compared, our_value, kernel_value);
+            return Some(Difference { ack: index, sent, what, place, ca_states, ours, kernel });
         }
     }
     None
@@ -141,6 +158,8 @@ mod tests {
     use crate::script::{PeerAck, Setup};
 
     const SETUP: Setup = Setup {
+        release: control::LinuxRelease::V6_1,
+        max_header: 256,
         tick_us: 10_000,
         send_buffer: 1 << 20,
         congestion: String::new(),
@@ -167,9 +186,9 @@ mod tests {
                 cwr: false,
             };
             let states = vec![[State::default(); 2]];
-            Recording { states, sent: times.iter().enumerate().map(sent).collect(), late_us: 0 }
+            Recording { states, sent: times.iter().enumerate().map(sent).collect(), late_us: 0, played: None }
         };
-        let tolerance = Tolerance { time_us: 100 };
+        let tolerance = Tolerance::VIRTUAL;
         first_difference(&script, &recording(ours), &recording(kernel), tolerance).map(|difference| difference.ack)
     }
 

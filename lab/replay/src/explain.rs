@@ -1,7 +1,7 @@
 //! Named changes of our machine. A change that makes a difference disappear explains it.
 
 use crate::difference::{Place, Tolerance, first_difference};
-use crate::machine::{extreme_streams, play_noting_draws};
+use crate::machine::{Chances, extreme_streams, play_noting_chances};
 use crate::recording::Recording;
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,10 @@ pub(crate) struct Variation {
     /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
     /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
+    /// Whether the kernel was one in real time, whose events may come up to 200 microseconds late.
+    pub(crate) is_real_time: bool,
+    /// The timers, by their numbers, that expire a tick late.
+    pub(crate) late_timers: Vec<usize>,
 }
 
 impl Variation {
@@ -43,6 +47,12 @@ impl Variation {
         Self { draws: others.chain([(ack, seed)]).collect(), ..self.clone() }
     }
 
+    /// With a timer that expires a tick late; `None` if it does already.
+    fn with_late_timer(&self, timer: usize) -> Option<Self> {
+        (!self.late_timers.contains(&timer))
+            .then(|| Self { late_timers: [&self.late_timers[..], &[timer]].concat(), ..self.clone() })
+    }
+
     /// With another timer at an event; `None` if there is one already, or the wheel has no memory.
     fn with_timer(&self, event: usize) -> Option<Self> {
         let others = self.other_timers.as_ref().filter(|others| !others.contains(&event))?;
@@ -53,13 +63,16 @@ impl Variation {
 /// A change that explains a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Explanation {
-    /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later, and packets of a burst
+    /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later (in real time 200), and packets of a burst
     /// leave one after another. The state is read up to eight microseconds after an event, when a timer or the application may
     /// have sent more. RACK compares times of sending in microseconds, and timers are rounded to ticks.
     Clock,
     /// Timers of 63 ticks or more expire by what the kernel's timer wheel remembers: a timer that is set to the same tick again
     /// keeps its bucket, and one that is set when a timer of the host has just expired is a tick nearer.
     Timers,
+    /// Timers expire a tick late, on a kernel in real time: the processor whose tick it is may not see yet that another one
+    /// has counted it.
+    Ticks,
     /// The controller draws other random numbers where the kernel did, with the kernel's clock.
     Draws,
 }
@@ -69,6 +82,7 @@ impl std::fmt::Display for Explanation {
         match self {
             Self::Clock => write!(f, "microseconds of clock difference"),
             Self::Timers => write!(f, "the memory of the timer wheel"),
+            Self::Ticks => write!(f, "timers that expire a tick late"),
             Self::Draws => write!(f, "other draws of the controller"),
         }
     }
@@ -80,6 +94,7 @@ pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) ->
     let closest = closest_variation(script, kernel, tolerance).ok()?;
     closest.differs_at.is_none().then_some(match closest.variation {
         Variation { draws, .. } if !draws.is_empty() => Explanation::Draws,
+        Variation { late_timers, .. } if !late_timers.is_empty() => Explanation::Ticks,
         Variation { other_timers: Some(_), .. } => Explanation::Timers,
         _ => Explanation::Clock,
     })
@@ -97,20 +112,19 @@ pub fn closest(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Res
 struct Play {
     variation: Variation,
     ours: Recording,
-    /// The acknowledgement at which it differs from the kernel, and the place there.
-    differs_at: Option<(usize, Place)>,
-    /// The acknowledgements at which the controller drew.
-    drawn: Vec<usize>,
+    /// The acknowledgement at which it differs from the kernel, the packets sent until then, and the place.
+    differs_at: Option<(usize, usize, Place)>,
+    chances: Chances,
 }
 
 impl Play {
     /// # Errors
     /// There is no such algorithm.
     fn of(script: &Script, kernel: &Recording, tolerance: Tolerance, variation: Variation) -> Result<Self, String> {
-        let (ours, drawn) = play_noting_draws(script, &variation)?;
-        let differs_at =
-            first_difference(script, &ours, kernel, tolerance).map(|difference| (difference.ack, difference.place));
-        Ok(Self { variation, ours, differs_at, drawn })
+        let (ours, chances) = play_noting_chances(script, &variation)?;
+        let difference = first_difference(script, &ours, kernel, tolerance);
+        let differs_at = difference.map(|difference| (difference.ack, difference.sent, difference.place));
+        Ok(Self { variation, ours, differs_at, chances })
     }
 
     /// Whether it is the same as the kernel for longer than another play.
@@ -121,12 +135,13 @@ impl Play {
 
 /// Draws are tried last, because the others explain more.
 fn closest_variation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Result<Play, String> {
+    let is_real_time = kernel.played.is_some();
     let clocks = |other_timers: Option<Vec<usize>>| {
         CONNECT_US.map(|connect_us| {
-            (Variation { connect_us, other_timers: other_timers.clone(), ..Variation::default() }, false)
+            (Variation { connect_us, other_timers: other_timers.clone(), is_real_time, ..Variation::default() }, false)
         })
     };
-    let with_draws = (Variation::default(), true);
+    let with_draws = (Variation { is_real_time, ..Variation::default() }, true);
     let all = clocks(None).into_iter().chain(clocks(Some(Vec::new()))).chain([with_draws]);
     let mut best: Option<Play> = None;
     for (variation, may_draw) in all {
@@ -145,8 +160,8 @@ fn closest_variation(script: &Script, kernel: &Recording, tolerance: Tolerance) 
 /// another one at one of the events before is tried until the next difference is a later one.
 fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: Play, may_draw: bool) -> Play {
     let extremes = if may_draw { extreme_streams() } else { [0; 2] };
-    while let Some((at, _)) = play.differs_at {
-        let Play { variation, drawn, .. } = &play;
+    while let Some((at, ..)) = play.differs_at {
+        let Play { variation, chances: Chances { drawn, timers }, .. } = &play;
         // The last one is the acknowledgement itself.
         let earlier = || (at.saturating_sub(EVENTS)..=at + 1).rev();
         // What is drawn may show later, in the time at which the next packet leaves.
@@ -156,7 +171,9 @@ fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: P
         let with_draw = with_extreme.chain(with_draw);
         let with_timer = earlier().filter_map(|event| variation.with_timer(event));
         let with_clock = earlier().flat_map(|event| (0..CLOCKS).map(move |seed| variation.with_clock(event, seed)));
-        let tried = with_draw.chain(with_timer).chain(with_clock);
+        let late = (0..*timers).rev().filter(|_| variation.is_real_time);
+        let with_late = late.filter_map(|timer| variation.with_late_timer(timer));
+        let tried = with_draw.chain(with_late).chain(with_timer).chain(with_clock);
         let mut plays = tried.filter_map(|variation| Play::of(script, kernel, tolerance, variation).ok());
         match plays.find(|tried| tried.is_longer_than(&play)) {
             Some(better) => play = better,
@@ -170,19 +187,23 @@ fn nearer(script: &Script, kernel: &Recording, tolerance: Tolerance, mut play: P
 mod tests {
     use super::*;
     use crate::machine::play_with;
+    use crate::recording::Played;
     use crate::{Situation, play, script_of};
 
-    const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
-
     fn script(seed: u64, congestion: &str) -> Script {
-        script_of(&Situation::drawn(seed, congestion, 10_000)).unwrap()
+        script_of(&Situation::drawn(
+            seed,
+            congestion,
+            crate::Kernel { release: control::LinuxRelease::V6_1, tick_us: 10_000, max_header: 256 },
+        ))
+        .unwrap()
     }
 
     /// The first situation in which the recording of a changed machine differs from that of the unchanged one.
     fn differing(congestion: &str, change: impl Fn(&Script) -> Recording) -> (Script, Recording) {
         let mut cases = (0..100).map(|seed| script(seed, congestion)).map(|script| (change(&script), script));
         let differs = |(changed, script): &(Recording, Script)| {
-            first_difference(script, &play(script).unwrap(), changed, TOLERANCE).is_some()
+            first_difference(script, &play(script).unwrap(), changed, Tolerance::VIRTUAL).is_some()
         };
         let (changed, script) = cases.find(differs).expect("one of a hundred differs");
         (script, changed)
@@ -193,7 +214,7 @@ mod tests {
         let draws = (0..100).map(|index| (index, 1000 + index as u64)).collect();
         let variation = Variation { draws, ..Variation::default() };
         let (script, changed) = differing("cdg", |script| play_with(script, &variation).unwrap());
-        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Draws));
+        assert_eq!(explanation(&script, &changed, Tolerance::VIRTUAL), Some(Explanation::Draws));
     }
 
     #[test]
@@ -201,10 +222,25 @@ mod tests {
         let clocks = (0..100).step_by(7).map(|acks| (acks, acks as u64 % CLOCKS)).collect();
         let variation = Variation { clocks, ..Variation::default() };
         let (script, changed) = differing("reno", |script| play_with(script, &variation).unwrap());
-        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Clock));
+        assert_eq!(explanation(&script, &changed, Tolerance::VIRTUAL), Some(Explanation::Clock));
         assert!(
-            first_difference(&script, &closest(&script, &changed, TOLERANCE).unwrap(), &changed, TOLERANCE).is_none()
+            first_difference(
+                &script,
+                &closest(&script, &changed, Tolerance::VIRTUAL).unwrap(),
+                &changed,
+                Tolerance::VIRTUAL
+            )
+            .is_none()
         );
+    }
+
+    #[test]
+    fn timers_are_a_tick_late_only_in_real_time() {
+        let variation = Variation { late_timers: (0..100).step_by(3).collect(), ..Variation::default() };
+        let (script, mut changed) = differing("reno", |script| play_with(script, &variation).unwrap());
+        assert_ne!(explanation(&script, &changed, Tolerance::VIRTUAL), Some(Explanation::Ticks));
+        changed.played = Some(Played::default());
+        assert_eq!(explanation(&script, &changed, Tolerance::VIRTUAL), Some(Explanation::Ticks));
     }
 
     #[test]
@@ -212,6 +248,6 @@ mod tests {
         let script = script(3, "reno");
         let mut changed = play(&script).unwrap();
         changed.states.last_mut().unwrap()[1].cwnd += 1;
-        assert_eq!(explanation(&script, &changed, TOLERANCE), None);
+        assert_eq!(explanation(&script, &changed, Tolerance::VIRTUAL), None);
     }
 }

@@ -3,7 +3,6 @@
 use crate::explain::Variation;
 use crate::recording::{Recording, Sent, SentKind, State};
 use crate::script::{Layout, PeerAck, Script, Setup};
-use control::LinuxRelease;
 use std::collections::BTreeMap;
 use transport::tcp::sender::{Input, LossRecovery, Output, SenderConfig};
 use transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
@@ -30,6 +29,11 @@ pub(crate) struct Machine {
     other_timers: Vec<usize>,
     /// Time from connecting to the SYN's departure, microseconds.
     connect_us: u64,
+    /// The number of timers that have expired, the numbers of those that expire a tick late, and the tick.
+    timers: usize,
+    late_timers: Vec<usize>,
+    tick_us: u64,
+    is_real_time: bool,
 }
 
 /// How late an event comes, how long it takes to send a packet, and how long after the event the state is read, nanoseconds.
@@ -41,9 +45,13 @@ struct ClockNs {
 }
 
 impl ClockNs {
-    fn drawn(seed: u64) -> Self {
+    fn drawn(seed: u64, is_real_time: bool) -> Self {
         let mut rng = RngStream::named(seed, "clock");
-        let most = if seed.is_multiple_of(2) { 1000 } else { 8000 };
+        let most = match seed % 4 {
+            3 if is_real_time => 200_000,
+            seed if seed % 2 == 1 => 8000,
+            _ => 1000,
+        };
         Self { late: rng.below(most), sending: 100 + rng.below(500), reading: rng.below(most) }
     }
 }
@@ -64,7 +72,22 @@ impl Machine {
         }
         let other_timers = variation.other_timers.clone().unwrap_or_default();
         let (clocks, connect_us) = (variation.clocks.clone(), variation.connect_us);
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), acks: 0, clocks, other_timers, connect_us })
+        let (late_timers, tick_us) = (variation.late_timers.clone(), setup.tick_us);
+        let (deadline, sent, acks, timers) = (u64::MAX, Vec::new(), 0, 0);
+        let is_real_time = variation.is_real_time;
+        Ok(Self {
+            sender,
+            deadline,
+            sent,
+            acks,
+            clocks,
+            other_timers,
+            connect_us,
+            timers,
+            late_timers,
+            tick_us,
+            is_real_time,
+        })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -109,8 +132,14 @@ impl Machine {
     /// Lets the timers expire that are due by this time.
     pub(crate) fn run_until(&mut self, until_us: u64) {
         while self.deadline <= until_us {
+            self.timers += usize::from(self.is_tick(self.deadline));
             self.step(self.deadline, Input::Timeout);
         }
+    }
+
+    /// Whether it is the time of a tick, at which timers expire.
+    fn is_tick(&self, at_us: u64) -> bool {
+        at_us.is_multiple_of(self.tick_us)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -130,7 +159,7 @@ impl Machine {
     /// The clock at the latest event.
     fn clock(&self) -> ClockNs {
         let clock = self.clocks.iter().find(|(acks, _)| *acks == self.acks);
-        clock.map(|(_, seed)| ClockNs::drawn(*seed)).unwrap_or_default()
+        clock.map(|(_, seed)| ClockNs::drawn(*seed, self.is_real_time)).unwrap_or_default()
     }
 
     /// The state after an acknowledgement that arrived at this time. What is due before it is read, happens before.
@@ -159,7 +188,11 @@ impl Machine {
                     packets += u64::from(!self.sender.continues_super_segment(&segment, u32::MAX));
                 }
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
-                Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
+                Output::WaitUntil(deadline) => {
+                    let deadline_us = deadline.0.div_ceil(1000).max(at_us);
+                    let is_late = self.is_tick(deadline_us) && self.late_timers.contains(&self.timers);
+                    return self.deadline = deadline_us + if is_late { self.tick_us } else { 0 };
+                }
             }
         }
     }
@@ -190,12 +223,19 @@ pub fn play(script: &Script) -> Result<Recording, String> {
 
 /// Plays a script on our machine with a change.
 pub(crate) fn play_with(script: &Script, variation: &Variation) -> Result<Recording, String> {
-    play_noting_draws(script, variation).map(|(recording, _)| recording)
+    play_noting_chances(script, variation).map(|(recording, _)| recording)
 }
 
-/// Plays a script on our machine with a change. Returns also the acknowledgements at which the controller drew, or after
-/// which it did before the next one.
-pub(crate) fn play_noting_draws(script: &Script, variation: &Variation) -> Result<(Recording, Vec<usize>), String> {
+/// What may happen otherwise in a play.
+pub(crate) struct Chances {
+    /// The acknowledgements at which the controller drew, or after which it did before the next one.
+    pub(crate) drawn: Vec<usize>,
+    /// The number of timers that expired.
+    pub(crate) timers: usize,
+}
+
+/// Plays a script on our machine with a change.
+pub(crate) fn play_noting_chances(script: &Script, variation: &Variation) -> Result<(Recording, Chances), String> {
     let (setup, layout) = (&script.setup, Layout::new(script));
     let mut machine = Machine::new(setup, variation)?;
     machine.open(setup);
@@ -224,8 +264,9 @@ pub(crate) fn play_noting_draws(script: &Script, variation: &Variation) -> Resul
     machine.run_until(script.end_us);
     let has_drawn = *machine.sender.random_stream() != random_stream;
     drawn.extend(has_drawn.then(|| script.acks.len().saturating_sub(1)));
+    let timers = machine.timers;
     let sent = machine.sent.iter().map(|(at_us, segment)| record(*at_us, segment, &layout)).collect();
-    Ok((Recording { states, sent, late_us: 0 }, drawn))
+    Ok((Recording { states, sent, late_us: 0, played: None }, Chances { drawn, timers }))
 }
 
 fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {
@@ -242,9 +283,10 @@ fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {
 fn config(setup: &Setup) -> SenderConfig {
     let headers = HEADERS + if setup.timestamps { TIMESTAMPS } else { 0 };
     SenderConfig {
-        release: LinuxRelease::V6_1,
+        release: setup.release,
         mss: setup.mss,
         packet_bytes: setup.mss + headers,
+        max_header: setup.max_header,
         initial_window: 10,
         timestamps: setup.timestamps,
         sack: setup.sack,

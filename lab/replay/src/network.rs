@@ -231,7 +231,11 @@ mod tests {
     #[test]
     fn a_script_gives_what_its_closed_loop_gave() {
         for seed in 0..50 {
-            let situation = Situation::drawn(seed, "cubic", 4000);
+            let situation = Situation::drawn(
+                seed,
+                "cubic",
+                crate::Kernel { release: control::LinuxRelease::V6_1, tick_us: 4000, max_header: 256 },
+            );
             let script = script_of(&situation).unwrap();
             let recording = play(&script).unwrap();
             assert_eq!(recording.states.len(), script.acks.len());

@@ -12,6 +12,20 @@ pub struct Recording {
     /// The greatest lateness of an event of the script, microseconds: a busy machine in real time causes it.
     #[serde(default)]
     pub late_us: u64,
+    /// When a kernel in real time took the events of the script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub played: Option<Played>,
+}
+
+/// When the events of a script happened, microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Played {
+    /// The connect and the SYN-ACK.
+    pub handshake_us: [u64; 2],
+    /// The writes, as far as they were begun.
+    pub writes_us: Vec<u64>,
+    /// The acknowledgements.
+    pub acks_us: Vec<u64>,
 }
 
 /// The state of a sender, as in `TCP_INFO`. It is stored as a list of these numbers.

@@ -4,13 +4,22 @@
 //! Times are microseconds from the script's zero, which is a tick of the sender's timers. Data is counted in segments from
 //! zero, as the machines count it; a [`Layout`] says which bytes a segment holds.
 
+use crate::kernel::{Release, default_max_header, is_default};
+use crate::recording::{Played, Recording};
+use control::LinuxRelease;
 use serde::{Deserialize, Serialize};
 
 /// The settings of both hosts, and the options that they negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setup {
+    /// The series of the kernel.
+    #[serde(with = "Release", default, skip_serializing_if = "is_default")]
+    pub release: LinuxRelease,
     /// The sender's timer tick, microseconds.
     pub tick_us: u64,
+    /// The kernel's memory for the headers of a packet, bytes.
+    #[serde(default = "default_max_header")]
+    pub max_header: u32,
     /// Maximum size of the send buffer, bytes (the third value of `tcp_wmem`).
     pub send_buffer: u64,
     /// The congestion control, by the kernel's name.
@@ -76,6 +85,21 @@ pub struct Script {
     pub acks: Vec<PeerAck>,
     /// The end of the script: packets sent later are not compared.
     pub end_us: u64,
+}
+
+impl Script {
+    /// The script with the times at which a kernel in real time took its events.
+    #[must_use]
+    pub fn as_played(&self, recording: &Recording) -> Self {
+        let mut script = self.clone();
+        let Some(Played { handshake_us: [connect_us, established_us], writes_us, acks_us }) = &recording.played else {
+            return script;
+        };
+        (script.setup.connect_us, script.setup.established_us) = (*connect_us, *established_us);
+        script.writes.iter_mut().zip(writes_us).for_each(|(write, at_us)| write.at_us = *at_us);
+        script.acks.iter_mut().zip(acks_us).for_each(|(ack, at_us)| ack.at_us = *at_us);
+        script
+    }
 }
 
 /// The boundaries of segments in the stream of bytes.

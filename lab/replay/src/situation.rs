@@ -1,5 +1,6 @@
 //! A situation: hosts, application, network and peer, drawn from a seed.
 
+use crate::kernel::Kernel;
 use crate::script::Setup;
 use serde::{Deserialize, Serialize};
 use units::RngStream;
@@ -71,15 +72,18 @@ pub(crate) const HANDSHAKE_US: u64 = 30;
 const WIDE: u64 = 2000;
 
 impl Situation {
-    /// The situation of a seed, for a congestion control and a kernel with this tick.
+    /// The situation of a seed, for a congestion control and a kernel.
     #[must_use]
-    pub fn drawn(seed: u64, congestion: &str, tick_us: u64) -> Self {
+    pub fn drawn(seed: u64, congestion: &str, kernel: Kernel) -> Self {
+        let Kernel { release, tick_us, max_header } = kernel;
         let rng = &mut RngStream::named(seed, "situation");
         let network = network(rng);
         let has_small_writes = rng.chance(0.2);
         let connect_us = 1_000_000 + tick_us / 2;
         let mss = pick(rng, &MSS);
         let setup = Setup {
+            release,
+            max_header,
             tick_us,
             send_buffer: pick(rng, &[4 << 20, 4 << 20, 4 << 20, 128 << 10, 48 << 10]),
             congestion: congestion.to_owned(),

@@ -18,9 +18,6 @@ const BATCH: usize = 120;
 const ATTEMPTS: usize = 3;
 /// The greatest lateness of an event in real time, microseconds: events keep a quarter of a tick away from ticks.
 const MAX_LATE_US: u64 = 800;
-/// Tolerance of times in virtual and in real time.
-const VIRTUAL: Tolerance = Tolerance { time_us: 100 };
-const REAL: Tolerance = Tolerance { time_us: 2500 };
 
 /// The options of a campaign.
 struct Options {
@@ -133,11 +130,11 @@ impl<S: Side> Campaign<'_, S> {
     }
 
     fn tolerance(&self) -> Tolerance {
-        if self.judge.is_virtual() { VIRTUAL } else { REAL }
+        if self.judge.is_virtual() { Tolerance::VIRTUAL } else { Tolerance::REAL_TIME }
     }
 
     fn play(&self, seeds: &[u64], coverage: &mut Coverage, shrunk: &mut BTreeSet<String>) -> Outcome<Vec<Verdict>> {
-        let script = |seed: &u64| self.side.script(*seed, self.judge.tick_us());
+        let script = |seed: &u64| self.side.script(*seed, self.judge);
         let mut left: Vec<(u64, S::Script)> =
             seeds.iter().map(|seed| Ok((*seed, script(seed)?))).collect::<Result<_, String>>()?;
         let mut verdicts = Vec::new();
@@ -146,13 +143,14 @@ impl<S: Side> Campaign<'_, S> {
             let scripts: Vec<S::Script> = left.iter().map(|(_, script)| script.clone()).collect();
             let mut again = Vec::new();
             for ((seed, script), kernel) in left.into_iter().zip(S::play(self.judge, &scripts)?) {
-                let verdict = self.judge_script(seed, &script, &kernel)?;
+                let played = S::as_played(&script, &kernel);
+                let verdict = self.judge_script(seed, &played, &kernel)?;
                 if attempt < attempts && (verdict.is_late || verdict.difference.is_some()) {
                     again.push((seed, script));
                     continue;
                 }
-                S::cover(coverage, &script, &kernel);
-                self.keep(&verdict, script, kernel, shrunk)?;
+                S::cover(coverage, &played, &kernel);
+                self.keep(&verdict, played, kernel, shrunk)?;
                 verdicts.push(verdict);
             }
             left = again;

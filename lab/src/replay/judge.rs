@@ -1,6 +1,6 @@
 //! A kernel that plays scripts.
 
-use super::clock;
+use super::{clock, max_header};
 use crate::backend::{Backend, BackendChoice};
 use crate::guest::Guest;
 use crate::guest_kernel::GuestKernel;
@@ -8,7 +8,7 @@ use crate::host_kernel::{HostKernel, log_tail};
 use crate::processes::{self, RUN_VARIABLE};
 use crate::protocol::Plan;
 use crate::{Error, testbed};
-use replay::{Recording, Script, receiving};
+use replay::{Kernel, Recording, Script, receiving};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -24,6 +24,8 @@ const SCRIPTS: &str = "scripts.json";
 const RECORDINGS: &str = "recordings.json";
 /// The run's folder in a guest.
 const GUEST: &str = "/run/lab";
+/// Memory for the headers of a packet in the guest's kernel, bytes.
+const GUEST_MAX_HEADER: u32 = 256;
 /// Time limit of a player in real time, on top of the time of its scripts.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -33,6 +35,7 @@ pub struct Judge {
     backend: Backend,
     agent: [String; 2],
     tick_us: u64,
+    max_header: u32,
 }
 
 impl Judge {
@@ -49,7 +52,11 @@ impl Judge {
             Some(jiffy) => jiffy.as_nanos() / 1000,
             None => clock::tick_us().map_err(Error::failed)?,
         };
-        Ok(Self { backend, agent: [program, agent].map(str::to_owned), tick_us })
+        let max_header = match &backend {
+            Backend::Guest(_) => GUEST_MAX_HEADER,
+            Backend::Netns(_) => max_header::measure().map_err(Error::failed)?,
+        };
+        Ok(Self { backend, agent: [program, agent].map(str::to_owned), tick_us, max_header })
     }
 
     /// The kernel in words.
@@ -65,6 +72,12 @@ impl Judge {
             Backend::Guest(kernel) => &kernel.version,
             Backend::Netns(host) => &host.version,
         }
+    }
+
+    /// What its scripts depend on.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        Kernel { release: replay::series_of(self.release()), tick_us: self.tick_us, max_header: self.max_header }
     }
 
     /// The tick of its timers, microseconds.
@@ -90,7 +103,12 @@ impl Judge {
     /// # Errors
     /// The run failed; the error gives the reason, with the run's messages.
     pub fn play(&self, scripts: &[Script]) -> Result<Vec<Recording>, Error> {
-        self.play_side("sender", scripts, scripts.iter().map(|script| script.end_us).sum())
+        let total_us = scripts.iter().map(|script| script.end_us).sum();
+        let mut recordings: Vec<Recording> = self.play_side("sender", scripts, total_us)?;
+        if self.is_virtual() {
+            recordings.iter_mut().for_each(|recording| recording.played = None); // as the scripts say
+        }
+        Ok(recordings)
     }
 
     /// Plays scripts of a receiver, as [`play`](Self::play) does.

@@ -11,6 +11,7 @@
 mod campaign;
 mod clock;
 mod judge;
+mod max_header;
 mod packet;
 mod player;
 mod receiving;

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::packet::{ACK, CWR, ECE, KernelPacket, PeerPacket, RST, SYN};
 use super::player::{Conversation, Ends};
 use super::stamps::Stamps;
-use replay::{Layout, PeerAck, Recording, Script, Sent, SentKind, State};
+use replay::{Layout, PeerAck, Played, Recording, Script, Sent, SentKind, State};
 use sock_diag::SockDiag;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Write};
@@ -39,7 +39,8 @@ pub(super) struct Sending<'a> {
     peer: Ipv4Addr,
     next: Next,
     socket: Option<Socket>,
-    writer: Option<JoinHandle<()>>,
+    /// Returns the times of its writes.
+    writer: Option<JoinHandle<Vec<u64>>>,
     local: SocketAddrV4,
     /// The kernel's first sequence number.
     iss: u32,
@@ -48,6 +49,7 @@ pub(super) struct Sending<'a> {
     acknowledged: u64,
     stamps: Stamps,
     recording: Recording,
+    played: Played,
 }
 
 impl<'a> Conversation<'a> for Sending<'a> {
@@ -84,6 +86,7 @@ impl<'a> Conversation<'a> for Sending<'a> {
             acknowledged: 0,
             stamps: Stamps::default(),
             recording: Recording::default(),
+            played: Played::default(),
         }
     }
 
@@ -119,11 +122,14 @@ impl<'a> Conversation<'a> for Sending<'a> {
         let is_acknowledging = matches!(self.next, Next::Ack(_));
         let before = if is_acknowledging { self.state(diag)? } else { State::default() };
         let (packet, is_last) = self.next_packet();
+        let at_us = self.script_us();
         device.send(&packet)?;
         if is_acknowledging {
             let after = self.state(diag)?;
+            self.played.acks_us.push(at_us);
             self.acknowledged([before, after]);
         } else if !is_last {
+            self.played.handshake_us[1] = at_us;
             self.begin_writing()?;
         }
         Ok(is_last)
@@ -131,8 +137,9 @@ impl<'a> Conversation<'a> for Sending<'a> {
 
     fn finish(mut self) -> Recording {
         if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
+            self.played.writes_us = writer.join().unwrap_or_default();
         }
+        self.recording.played = Some(self.played);
         let end_us = self.script.end_us;
         self.recording.sent.retain(|sent| sent.at_us < end_us);
         self.recording
@@ -140,6 +147,11 @@ impl<'a> Conversation<'a> for Sending<'a> {
 }
 
 impl Sending<'_> {
+    /// Now, microseconds since the script's zero.
+    fn script_us(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.zero_ns) / 1000
+    }
+
     fn record(&mut self, at_us: u64, packet: &KernelPacket) {
         // The first byte has the number after the SYN's; what precedes it is the probe of an empty connection.
         let relative = i64::from(packet.seq.wrapping_sub(self.iss.wrapping_add(1)).cast_signed());
@@ -166,6 +178,7 @@ impl Sending<'_> {
         set.map_err(|error| format!("no congestion control {name}: {error}"))?;
         socket.set_tcp_nodelay(true)?;
         socket.set_nonblocking(true)?;
+        self.played.handshake_us[0] = self.script_us();
         match socket.connect(&SockAddr::from(SocketAddrV4::new(self.peer, PORT))) {
             Err(error) if error.raw_os_error() != Some(nix::libc::EINPROGRESS) => return Err(error.into()),
             _ => {}
@@ -234,15 +247,21 @@ impl Sending<'_> {
         let writer = thread::Builder::new().spawn(move || {
             let _ = nix::sys::prctl::set_timerslack(1); // otherwise each may be 50 us late
             let mut stream = TcpStream::from(socket);
+            let mut begun_us = Vec::new();
             for (at_us, bytes) in writes {
-                thread::sleep(clock.until(zero_ns + at_us * 1000));
+                let wait = clock.until(zero_ns + at_us * 1000);
+                thread::sleep(wait);
+                // A write that the one before has held up begins, as in the script, once that one is complete.
+                let now_us = clock.now_ns().saturating_sub(zero_ns) / 1000;
+                begun_us.push(if wait.is_zero() { at_us } else { now_us });
                 // The whole write at once: if its end can be sent, a segment ends there.
                 if stream.write_all(&vec![0; bytes as usize]).is_err() {
-                    return; // the script has ended
+                    return begun_us; // the script has ended
                 }
             }
             // The socket lives until the peer's reset.
             let _ = io::Read::read(&mut stream, &mut [0]);
+            begun_us
         })?;
         self.writer = Some(writer);
         Ok(())

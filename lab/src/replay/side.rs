@@ -14,7 +14,7 @@ pub(super) trait Side {
     fn name(&self) -> &str;
 
     /// The script of a seed, for a kernel with this tick.
-    fn script(&self, seed: u64, tick_us: u64) -> Result<Self::Script, String>;
+    fn script(&self, seed: u64, judge: &Judge) -> Result<Self::Script, String>;
 
     fn play(judge: &Judge, scripts: &[Self::Script]) -> Result<Vec<Self::Recording>, Error>;
 
@@ -27,6 +27,11 @@ pub(super) trait Side {
         kernel: &Self::Recording,
         tolerance: Tolerance,
     ) -> Option<Difference>;
+
+    /// The script with the times at which a kernel in real time took its events.
+    fn as_played(script: &Self::Script, _: &Self::Recording) -> Self::Script {
+        script.clone()
+    }
 
     /// The named change that makes the difference disappear.
     fn explanation(_: &Self::Script, _: &Self::Recording, _: Tolerance) -> Option<Explanation> {
@@ -71,8 +76,8 @@ impl Side for Senders<'_> {
         self.congestion
     }
 
-    fn script(&self, seed: u64, tick_us: u64) -> Result<Script, String> {
-        replay::script_of(&Situation::drawn(seed, self.congestion, tick_us))
+    fn script(&self, seed: u64, judge: &Judge) -> Result<Script, String> {
+        replay::script_of(&Situation::drawn(seed, self.congestion, judge.kernel()))
     }
 
     fn play(judge: &Judge, scripts: &[Script]) -> Result<Vec<Recording>, Error> {
@@ -81,6 +86,10 @@ impl Side for Senders<'_> {
 
     fn ours(script: &Script) -> Result<Recording, String> {
         replay::play(script)
+    }
+
+    fn as_played(script: &Script, recording: &Recording) -> Script {
+        script.as_played(recording)
     }
 
     fn difference(script: &Script, ours: &Recording, kernel: &Recording, tolerance: Tolerance) -> Option<Difference> {
@@ -127,8 +136,8 @@ impl Side for Receivers {
         "receiver"
     }
 
-    fn script(&self, seed: u64, tick_us: u64) -> Result<Self::Script, String> {
-        Ok(receiving::script_of(seed, tick_us))
+    fn script(&self, seed: u64, judge: &Judge) -> Result<Self::Script, String> {
+        Ok(receiving::script_of(seed, judge.kernel()))
     }
 
     fn play(judge: &Judge, scripts: &[Self::Script]) -> Result<Vec<Self::Recording>, Error> {

@@ -190,6 +190,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
     sender::SenderConfig {
         mss,
         packet_bytes: mss + header_bytes,
+        max_header: max_header(host),
         initial_window: host.initial_window,
         timestamps: host.timestamps,
         sack: host.sack,
@@ -226,6 +227,15 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
         release: release(host),
         ecn,
         tick: host.tick,
+    }
+}
+
+/// `MAX_TCP_HEADER`: that of the kernels which the profiles were compared with, one with tunnels and one with wireless
+/// drivers, too, as distributions build it.
+fn max_header(host: &Host) -> u32 {
+    match host.release {
+        LinuxRelease::V6_1 => 256,
+        LinuxRelease::V6_12 | LinuxRelease::V6_18 => 320,
     }
 }
 

@@ -107,6 +107,7 @@ fn sender_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, ec
         release: LinuxRelease::V6_1,
         mss: mss as u32,
         packet_bytes: (mss + HEADERS + if timestamps { TIMESTAMPS } else { 0 }) as u32,
+        max_header: SenderConfig::MAX_HEADER,
         initial_window: 10,
         timestamps,
         sack,

@@ -105,6 +105,7 @@ pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
         release: control::LinuxRelease::V6_1,
         mss: MSS,
         packet_bytes: MSS + 52,
+        max_header: sender::SenderConfig::MAX_HEADER,
         initial_window: 10,
         timestamps: options.timestamps,
         sack: options.sack,

@@ -73,6 +73,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
             release: control::LinuxRelease::V6_1,
             mss: MSS,
             packet_bytes: MSS + 72,
+            max_header: SenderConfig::MAX_HEADER,
             initial_window: 10,
             timestamps: true,
             sack: true,

@@ -20,7 +20,15 @@ pub fn first_difference(
         let (what, ours, kernel) = difference_of(&pair(ours), &pair(kernel), script.interval(index)[1], tolerance)?;
         let reading = if script.setup.reads_at_once { "" } else { ", not read" };
         let name = format!("{event}{reading}");
-        Some(Difference { ack: index, what, place: Place::Sent, ca_states: [name.clone(), name], ours, kernel })
+        Some(Difference {
+            ack: index,
+            sent: 0,
+            what,
+            place: Place::Sent,
+            ca_states: [name.clone(), name],
+            ours,
+            kernel,
+        })
     })
 }
 

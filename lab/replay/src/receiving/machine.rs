@@ -2,7 +2,7 @@
 
 use super::recording::{Recording, SentAck};
 use super::script::{Arrival, Event, Kind, Script, Setup};
-use control::{Ecn, LinuxRelease};
+use control::Ecn;
 use transport::tcp::receiver::ReceiverConfig;
 use transport::tcp::{Ack, Receiver, Segment, SegmentKind};
 use units::{Instant, Span};
@@ -99,7 +99,7 @@ fn config(setup: &Setup) -> ReceiverConfig {
         quick_ack: false,
         gro: 1,
         buffer: setup.buffer,
-        release: LinuxRelease::V6_1,
+        release: setup.release,
         ecn: Ecn::Classic,
         tick: Span::from_micros(setup.tick_us),
     }

@@ -2,11 +2,16 @@
 //!
 //! Times are microseconds from the script's zero, which is a tick of the receiver's timers. Every segment is full.
 
+use crate::kernel::{Release, is_default};
+use control::LinuxRelease;
 use serde::{Deserialize, Serialize};
 
 /// The settings of both hosts, and the options that they negotiate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setup {
+    /// The series of the kernel.
+    #[serde(with = "Release", default, skip_serializing_if = "is_default")]
+    pub release: LinuxRelease,
     /// The receiver's timer tick, microseconds.
     pub tick_us: u64,
     /// Initial and maximum size of the receive buffer, bytes (the second and third value of `tcp_rmem`).

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::script::{Arrival, Event, Kind, Script, Setup};
+use crate::kernel::Kernel;
 use crate::network::snap;
 use crate::situation::{HANDSHAKE_US, pick};
 use std::collections::BTreeSet;
@@ -52,11 +53,13 @@ struct Sender<'a> {
 
 /// The script of a seed, for a kernel with this tick.
 #[must_use]
-pub fn script_of(seed: u64, tick_us: u64) -> Script {
+pub fn script_of(seed: u64, kernel: Kernel) -> Script {
+    let Kernel { release, tick_us, .. } = kernel;
     let rng = &mut RngStream::named(seed, "receiver's situation");
     let rtt_us = 1000 * pick(rng, &RTT_MS);
     let syn_us = 1_000_000 + tick_us / 2;
     let setup = Setup {
+        release,
         tick_us,
         buffer: pick(rng, &BUFFERS),
         sack: rng.chance(0.8),

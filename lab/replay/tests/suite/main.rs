@@ -3,14 +3,10 @@
 mod receiver;
 mod sender;
 
-use ropewalk_replay::{Golden, Tolerance};
+use ropewalk_replay::Golden;
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// In virtual time our machine and a kernel send at the same microseconds, but for those that a kernel's clock counts while it
-/// computes.
-const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
 
 /// The records in a folder next to the tests, by name.
 fn records_in<S: DeserializeOwned, R: DeserializeOwned>(folder: &str) -> Vec<(PathBuf, Golden<S, R>)> {

@@ -28,6 +28,7 @@ use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Rate, Span};
 pub use write_queue::SENT_OVERHEAD;
+use write_queue::SHARED_INFO;
 
 /// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,9 @@ pub struct SenderConfig {
     pub mss: u32,
     /// Size of a full segment with its headers, bytes.
     pub packet_bytes: u32,
+    /// Memory for the headers of a packet, bytes (`MAX_TCP_HEADER`: 192 to 320, by the tunnels and wireless drivers for
+    /// which a kernel is built).
+    pub max_header: u32,
     /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
     /// Whether RFC 7323 timestamps are used.
@@ -91,10 +95,24 @@ pub struct SenderConfig {
 }
 
 impl SenderConfig {
+    /// [`max_header`](Self::max_header) of a kernel with tunnels and without wireless drivers, as the 6.1 that was compared.
+    pub const MAX_HEADER: u32 = 256;
+
     /// Average number of segments for which a send buffer of maximum size has room.
     #[must_use]
     pub fn send_buffer_segments(&self) -> u64 {
         (self.send_buffer / (u64::from(self.mss) + SENT_OVERHEAD)).max(2)
+    }
+
+    /// Memory of a buffer in addition to its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). Since Linux 6.3 the
+    /// head is from a cache of small heads, which have room for the headers of GRO (64 bytes more) and for
+    /// `skb_shared_info`. The sent part of a buffer is a separate buffer.
+    fn buffer_overhead(&self) -> u64 {
+        let head = match self.release {
+            LinuxRelease::V6_1 => 1024,
+            LinuxRelease::V6_12 | LinuxRelease::V6_18 => u64::from(self.max_header) + 64 + SHARED_INFO,
+        };
+        256 + head
     }
 }
 

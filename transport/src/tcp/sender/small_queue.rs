@@ -2,14 +2,19 @@
 //! the queue of its own host. Further data waits in the send buffer, and is sent as packets leave that queue.
 
 use super::Sender;
-use super::write_queue::BUFFER_OVERHEAD;
+use control::LinuxRelease;
 use std::collections::VecDeque;
 use units::Instant;
 
 /// The limit is the data of 1/1024 s (`sk_pacing_shift` 10).
 const LIMITS_A_SECOND: u64 = 1 << 10;
-/// Maximum limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`).
-const LIMIT_OUTPUT_BYTES: u64 = 1 << 20;
+/// Maximum limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`; 6.18: as measured).
+const fn limit_output_bytes(release: LinuxRelease) -> u64 {
+    match release {
+        LinuxRelease::V6_1 | LinuxRelease::V6_12 => 1 << 20,
+        LinuxRelease::V6_18 => 4 << 20,
+    }
+}
 
 /// A connection's packets in the queue of its own host.
 #[derive(Clone, Debug, Default)]
@@ -57,9 +62,9 @@ impl Sender {
 
     /// The bytes that may wait in the host's queue before a buffer of this many segments is sent.
     fn small_queue_limit(&self, segments: u64) -> u64 {
-        let buffer = segments * u64::from(self.config.mss) + BUFFER_OVERHEAD;
+        let buffer = segments * u64::from(self.config.mss) + self.config.buffer_overhead();
         let limit = (2 * buffer).max(self.pacing_rate().as_bits() / 8 / LIMITS_A_SECOND);
-        if self.is_paced() { limit } else { limit.min(LIMIT_OUTPUT_BYTES) }
+        if self.is_paced() { limit } else { limit.min(limit_output_bytes(self.config.release)) }
     }
 
     /// Buffers that have been sent and not acknowledged.
@@ -72,7 +77,7 @@ impl Sender {
         if packets == 0 {
             return true;
         }
-        let allowed = (limit(self) / (u64::from(self.config.mss) + BUFFER_OVERHEAD)) as usize;
+        let allowed = (limit(self) / (u64::from(self.config.mss) + self.config.buffer_overhead())) as usize;
         // The outstanding data may be one buffer (`tcp_rtx_queue_empty_or_single_skb`), or nothing.
         if packets <= allowed || self.buffers_out() <= 1 {
             return true;

@@ -16,6 +16,11 @@ impl Sender {
         Self { snd_wnd_edge: UNLIMITED_WINDOW, snd_wnd_end, ..Self::new(config, path) }
     }
 
+    /// True for the sender of a subflow.
+    pub(super) fn is_subflow(&self) -> bool {
+        self.snd_wnd_edge == UNLIMITED_WINDOW
+    }
+
     /// True once the connection is established.
     pub(crate) fn is_established(&self) -> bool {
         matches!(self.handshake, Handshake::Established)

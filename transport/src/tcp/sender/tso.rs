@@ -5,7 +5,7 @@
 use super::{Sender, write_queue::Push};
 use crate::path::SendLimit;
 use crate::tcp::{Segment, SegmentKind};
-use control::CaState;
+use control::{CaState, LinuxRelease};
 use units::{Instant, Rate, Span};
 
 /// Data is deferred only if the latest packet left this recently, and the next acknowledgement is expected this soon.
@@ -53,6 +53,10 @@ impl Sender {
             let cwnd = u64::from(self.path.decision.cwnd);
             let (cwnd_room, snd_wnd_room) = (cwnd - u64::from(self.in_flight()), self.snd_wnd_end - snd_nxt);
             let room = cwnd_room.min(snd_wnd_room);
+            if self.config.release >= LinuxRelease::V6_12 && !self.is_subflow() {
+                let segments = cwnd_room.min((cwnd / 2).max(1)).min(u64::from(self.burst()));
+                self.write_queue.grow_head(snd_nxt, segments);
+            }
             let (in_buffer, is_tail) = self.write_queue.head(snd_nxt);
             // A super-segment usually has two segments or more; their number matters only if there is room for them.
             let goal = u64::from(if room < 2 { self.least_burst() } else { self.burst() });

@@ -7,20 +7,18 @@ use crate::path::ControllerHandle;
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
-/// Bytes of a full buffer (`tcp_xmit_size_goal`): 64 KiB minus `MAX_TCP_HEADER` of the kernels that were measured.
-const SIZE_GOAL: u64 = 65_279;
+/// Bytes of a full buffer with the memory for its headers (`tcp_xmit_size_goal`).
+const SIZE_GOAL: u64 = 65_535;
 /// Average memory of a sent segment in addition to its payload, bytes: its share of the memory of a super-segment.
 /// Measured: with 1388 bytes per segment, 4 MiB hold 1981 segments.
 pub const SENT_OVERHEAD: u64 = 729;
-/// Memory of a buffer in addition to its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). The sent part of a buffer
-/// is a separate buffer.
-pub(super) const BUFFER_OVERHEAD: u64 = 1280;
 /// Bytes that an application with more data writes at once, like iperf3. Each write checks whether there was nothing to
 /// send (`tcp_rate_check_app_limited`).
 const WRITE_BYTES: u64 = 128 << 10;
-/// Bytes that `tcp_sndbuf_expand` adds to the payload before it rounds up: options, `MAX_TCP_HEADER`,
-/// `skb_shared_info`.
-const HEADERS: u64 = 12 + 256 + 320;
+/// Bytes that `tcp_sndbuf_expand` adds to payload and headers before it rounds up (`skb_shared_info`).
+pub(super) const SHARED_INFO: u64 = 320;
+/// Bytes of the timestamps, which the negotiated MSS includes.
+const TIMESTAMPS: u64 = 12;
 /// Bytes that it adds afterwards: `sk_buff`.
 const SK_BUFF: u64 = 256;
 
@@ -125,6 +123,17 @@ impl WriteQueue {
         }
     }
 
+    /// Moves segments of the second buffer to the head, up to `segments` in it (`tcp_grow_skb`, since Linux 6.10).
+    pub(super) fn grow_head(&mut self, snd_nxt: u64, segments: u64) {
+        let Some(&Buffer { end, psh }) = self.buffers.get(1) else { return };
+        let head = &mut self.buffers[0];
+        head.end = head.end.max((snd_nxt + segments).min(end));
+        if head.end == end {
+            head.psh |= psh;
+            self.buffers.remove(1);
+        }
+    }
+
     /// Records that everything below `snd_nxt` is sent. Returns whether its last segment has PSH.
     pub(super) fn on_sent(&mut self, snd_nxt: u64) -> bool {
         match self.buffers.front() {
@@ -199,9 +208,14 @@ impl Sender {
         }
     }
 
+    /// Bytes of a full buffer.
+    fn size_goal(&self) -> u64 {
+        SIZE_GOAL - u64::from(self.config.max_header)
+    }
+
     /// Number of segments in a full buffer.
     pub(super) fn full_buffer(&self) -> u64 {
-        (SIZE_GOAL / u64::from(self.config.mss)).max(1)
+        (self.size_goal() / u64::from(self.config.mss)).max(1)
     }
 
     /// Assigns a segment to a subflow; `continues` if its data follows that of the latest one.
@@ -250,7 +264,7 @@ impl Sender {
         if !self.config.tso {
             return 1;
         }
-        (SIZE_GOAL.min(self.write_queue.half_window()) / u64::from(self.config.mss)).max(1)
+        (self.size_goal().min(self.write_queue.half_window()) / u64::from(self.config.mss)).max(1)
     }
 
     /// The application fills a buffer, or begins to wait for memory. False if it waits, or has nothing to write.
@@ -335,7 +349,7 @@ impl Sender {
     pub(crate) fn queued_bytes(&self) -> u64 {
         let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
         let payload = self.write_queue.payload(self.scoreboard.snd_una(), self.write_end(), self.config.mss);
-        payload + buffers * BUFFER_OVERHEAD
+        payload + buffers * self.config.buffer_overhead()
     }
 
     /// Bytes that the application has written and that have not been sent (Linux `tcpi_notsent_bytes`).
@@ -365,7 +379,8 @@ impl Sender {
     /// Sets it to twice the congestion window, or three times if the controller paces (`bbr_sndbuf_expand`).
     fn expand_send_buffer(&mut self) {
         let mss = u64::from(self.config.mss);
-        let segment = (mss + HEADERS).next_power_of_two() + SK_BUFF;
+        let options = if self.config.timestamps { TIMESTAMPS } else { 0 };
+        let segment = (mss + options + u64::from(self.config.max_header) + SHARED_INFO).next_power_of_two() + SK_BUFF;
         let windows = if self.path.decision.pacing_rate.is_some() { 3 } else { 2 };
         let segments = self.path.decision.cwnd.max(self.config.initial_window).max(self.rack.reordering() + 1);
         let size = (windows * u64::from(segments) * segment).max(self.config.initial_send_buffer);
