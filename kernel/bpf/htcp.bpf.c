@@ -35,6 +35,7 @@ struct htcp {
 	u32 rate, max_rate;     /* throughput and its greatest in this epoch, packets per second */
 	bool is_steady;         /* throughput was at the last congestion, so that beta adapts to the ratio of RTTs */
 	bool can_undo;
+	bool is_timed;          /* since is set: not for the first throughput, which the kernel counts from its boot */
 };
 
 enum {
@@ -88,9 +89,16 @@ static inline void measure_rtt(struct htcp *state, u32 rtt, bool is_open)
 	state->epoch.max_rtt = rtt <= max_rtt + MAX_RTT_STEP_MS ? max_u32(max_rtt, rtt) : max_rtt;
 }
 
+static inline void start_rate(struct htcp *state, u32 now)
+{
+	state->packets = 0;
+	state->since = now;
+	state->is_timed = true;
+}
+
 static inline void measure_rate(struct htcp *state, const struct tcp_sock *tp, u32 acked, u32 now)
 {
-	u32 elapsed = now - state->since, least = max_u32(state->alpha / ONE, 1);
+	u32 elapsed = state->is_timed ? now - state->since : ~0u, least = max_u32(state->alpha / ONE, 1);
 
 	state->packets += acked;
 	if (!state->min_rtt || elapsed < state->min_rtt || tp->snd_cwnd < least || state->packets < tp->snd_cwnd - least)
@@ -103,8 +111,7 @@ static inline void measure_rate(struct htcp *state, const struct tcp_sock *tp, u
 		state->rate = (3 * (u64)state->rate + rate) / 4;
 		state->max_rate = max_u32(state->max_rate, state->rate);
 	}
-	state->packets = 0;
-	state->since = now;
+	start_rate(state, now);
 }
 
 HOOK(void, htcp_init, struct sock *sk)
@@ -116,7 +123,6 @@ HOOK(void, htcp_init, struct sock *sk)
 	state->beta = BETA_MIN;
 	state->acked = 1;
 	state->epoch.start = clock_ms(tcp_sk(sk));
-	state->since = state->epoch.start;
 }
 
 HOOK(void, htcp_pkts_acked, struct sock *sk, const struct ack_sample *sample)
@@ -131,8 +137,7 @@ HOOK(void, htcp_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (sample->rtt_us > 0)
 		measure_rtt(state, ((u32)sample->rtt_us + USEC_PER_MSEC - 1) / USEC_PER_MSEC, in_state == CA_OPEN);
 	if (in_state > CA_DISORDER) {
-		state->packets = 0;
-		state->since = now;
+		start_rate(state, now);
 	} else {
 		measure_rate(state, tp, sample->pkts_acked, now);
 	}

@@ -102,7 +102,8 @@ struct Epoch {
 #[derive(Debug, Default)]
 struct Throughput {
     packetcount: u32,
-    lasttime: u64,
+    /// The start of the measurement; none for the first one, which Linux takes to have begun with the host.
+    lasttime: Option<u64>,
     bi: u64,
     max_b: u64,
 }
@@ -183,11 +184,11 @@ impl Htcp {
         let (min_rtt, since_cong) = (self.min_rtt, now - self.epoch.last_cong);
         let throughput = &mut self.throughput;
         if state.ca_state > CaState::Disorder {
-            (throughput.packetcount, throughput.lasttime) = (0, now);
+            (throughput.packetcount, throughput.lasttime) = (0, Some(now));
             return;
         }
         throughput.packetcount += pkts_acked;
-        let elapsed = now - throughput.lasttime;
+        let elapsed = throughput.lasttime.map_or(u64::MAX, |start| now - start);
         let required = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
         if min_rtt == 0 || elapsed < min_rtt || required.is_none_or(|required| throughput.packetcount < required) {
             return;
@@ -199,14 +200,13 @@ impl Htcp {
             throughput.bi = (3 * throughput.bi + cur_bi) / 4;
             throughput.max_b = throughput.max_b.max(throughput.bi);
         }
-        (throughput.packetcount, throughput.lasttime) = (0, now);
+        (throughput.packetcount, throughput.lasttime) = (0, Some(now));
     }
 }
 
 impl CongestionOps for Htcp {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
-        let now = state.jiffies(cx.now);
-        (self.epoch.last_cong, self.throughput.lasttime) = (now, now);
+        self.epoch.last_cong = state.jiffies(cx.now);
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
