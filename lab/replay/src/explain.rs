@@ -28,7 +28,7 @@ pub(crate) struct Variation {
     /// Acknowledgements from which on the controller draws from another random stream: the index of each, and the seed of
     /// its stream.
     pub(crate) draws: Vec<(usize, u64)>,
-    /// Whether the kernel was one in real time, whose events may come up to 200 microseconds late.
+    /// Whether the kernel was one in real time, whose events and pacing may be up to 800 microseconds late.
     pub(crate) is_real_time: bool,
     /// The timers, by their numbers, that expire a tick late.
     pub(crate) late_timers: Vec<usize>,
@@ -63,9 +63,10 @@ impl Variation {
 /// A change that explains a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Explanation {
-    /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later (in real time 200), and packets of a burst
+    /// The SYN leaves up to thirty microseconds later, single events come up to eight microseconds later, and packets of a burst
     /// leave one after another. The state is read up to eight microseconds after an event, when a timer or the application may
-    /// have sent more. RACK compares times of sending in microseconds, and timers are rounded to ticks.
+    /// have sent more. RACK compares times of sending in microseconds, and timers are rounded to ticks. On a kernel in real
+    /// time, events and the timer of the pacer may be up to 800 microseconds late.
     Clock,
     /// Timers of 63 ticks or more expire by what the kernel's timer wheel remembers: a timer that is set to the same tick again
     /// keeps its bucket, and one that is set when a timer of the host has just expired is a tick nearer.

@@ -48,7 +48,7 @@ impl ClockNs {
     fn drawn(seed: u64, is_real_time: bool) -> Self {
         let mut rng = RngStream::named(seed, "clock");
         let most = match seed % 4 {
-            3 if is_real_time => 200_000,
+            3 if is_real_time => 800_000,
             seed if seed % 2 == 1 => 8000,
             _ => 1000,
         };
@@ -173,9 +173,11 @@ impl Machine {
 
     fn step(&mut self, at_us: u64, input: Input<'_>) {
         let ClockNs { late, sending, .. } = self.clock();
+        // A deadline in real time has what it is late.
+        let event_late = if self.is_real_time && matches!(input, Input::Timeout) { 0 } else { late };
         let mut packets = 0;
         // In microseconds, as the kernel's clock.
-        let now = |packets: u64| Instant((at_us * 1000 + late + packets * sending) / 1000 * 1000);
+        let now = |packets: u64| Instant((at_us * 1000 + event_late + packets * sending) / 1000 * 1000);
         if self.other_timers.contains(&self.acks) {
             self.sender.on_other_timer(now(0));
         }
@@ -190,8 +192,12 @@ impl Machine {
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
                 Output::WaitUntil(deadline) => {
                     let deadline_us = deadline.0.div_ceil(1000).max(at_us);
-                    let is_late = self.is_tick(deadline_us) && self.late_timers.contains(&self.timers);
-                    return self.deadline = deadline_us + if is_late { self.tick_us } else { 0 };
+                    let late_us = match self.is_tick(deadline_us) {
+                        true if self.late_timers.contains(&self.timers) => self.tick_us,
+                        false if self.is_real_time => late / 1000, // the pacer's timer
+                        _ => 0,
+                    };
+                    return self.deadline = deadline_us + late_us;
                 }
             }
         }
