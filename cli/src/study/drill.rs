@@ -15,6 +15,7 @@ pub(crate) fn drill(arguments: &Drill) -> Result<(), Failure> {
     let options = Options {
         congestion: arguments.congestion.clone(),
         tick: Span::from_millis(arguments.tick_ms),
+        release: arguments.profile,
         timeline: arguments.verbose,
     };
     let mut failed = 0;

@@ -326,9 +326,21 @@ pub(crate) struct Drill {
     /// The timer tick of the host (Linux: 1/HZ), milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
     pub(crate) tick_ms: u64,
+    /// The Linux series whose rules apply, by the hosts' profiles: linux-6.1, linux-6.12 or linux-6.18
+    #[arg(long, value_name = "PROFILE", default_value = "linux-6.1", value_parser = drill_profile)]
+    pub(crate) profile: control::LinuxRelease,
     /// Also print the packets that arrive and leave, and the state after each acknowledgement
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+fn drill_profile(name: &str) -> Result<control::LinuxRelease, String> {
+    match name {
+        "linux-6.1" => Ok(control::LinuxRelease::V6_1),
+        "linux-6.12" => Ok(control::LinuxRelease::V6_12),
+        "linux-6.18" => Ok(control::LinuxRelease::V6_18),
+        _ => Err("expected linux-6.1, linux-6.12 or linux-6.18".to_owned()),
+    }
 }
 
 #[derive(Args, Debug)]

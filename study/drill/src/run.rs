@@ -9,6 +9,7 @@ use crate::info::names;
 use crate::packet::Packet;
 use crate::parse::{Action, Event, Time, parse};
 use crate::setup::{Setup, controller, setup};
+use control::LinuxRelease;
 use transport::tcp::sender::Input;
 use transport::tcp::{Ack, SackBlocks};
 use units::Span;
@@ -20,6 +21,8 @@ pub struct Options {
     pub congestion: Option<String>,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
+    /// The Linux series whose rules apply.
+    pub release: LinuxRelease,
     /// Whether the outcome has a timeline.
     pub timeline: bool,
 }
@@ -68,7 +71,7 @@ const ANY_TIME: u64 = 3_600_000_000;
 /// A statement is malformed, or the machines do not support it.
 pub fn run(script: &str, options: &Options) -> Result<Outcome, ScriptError> {
     let script = parse(script)?;
-    let setup = setup(&script, options.tick)?;
+    let setup = setup(&script, options)?;
     let (line, name) = match (&options.congestion, &setup.congestion) {
         (Some(name), _) => (1, name.as_str()),
         (None, Some((line, name))) => (*line, name.as_str()),

@@ -3,6 +3,7 @@
 use crate::error::ScriptError;
 use crate::packet::{Packet, TcpOptions};
 use crate::parse::{Action, Script};
+use crate::run::Options;
 use crate::settings::Settings;
 use control::{LinuxRelease, registry};
 use std::collections::BTreeMap;
@@ -37,11 +38,11 @@ pub(crate) struct Setup {
     pub ignored: Vec<(usize, String)>,
 }
 
-/// Reads the setup of a script, on a host whose timers tick every `tick`.
-pub(crate) fn setup(script: &Script, tick: Span) -> Result<Setup, ScriptError> {
+/// Reads the setup of a script, on the host of the options.
+pub(crate) fn setup(script: &Script, options: &Options) -> Result<Setup, ScriptError> {
     let settings = Settings::read(script)?;
     let (peer, own) = handshake(script)?;
-    Ok(configure(&settings, peer, own, tolerance(script)?, tick))
+    Ok(configure(&settings, [peer, own], tolerance(script)?, options))
 }
 
 /// The SYNs of the peer and of our host, which are both in the script.
@@ -81,7 +82,7 @@ fn tolerance(script: &Script) -> Result<u64, ScriptError> {
     Ok(tolerance)
 }
 
-fn configure(settings: &Settings, peer: &Packet, own: &Packet, tolerance: u64, tick: Span) -> Setup {
+fn configure(settings: &Settings, [peer, own]: [&Packet; 2], tolerance: u64, options: &Options) -> Setup {
     let empty = TcpOptions::default();
     let [peer_options, own_options] = [peer, own].map(|packet| packet.options.as_ref().unwrap_or(&empty));
     let both = |has: fn(&TcpOptions) -> bool| has(peer_options) && (own_options.any || has(own_options));
@@ -90,9 +91,10 @@ fn configure(settings: &Settings, peer: &Packet, own: &Packet, tolerance: u64, t
     let scaled = both(|options| options.window_scale.is_some());
     let mss = peer_options.mss.unwrap_or(DEFAULT_MSS).clamp(88, MAX_MSS) - if timestamps { TIMESTAMPS } else { 0 };
     let ecn = peer.has('E') && own.has('E');
+    let Options { tick, release, .. } = *options;
     Setup {
-        sender: sender_config(settings, mss, timestamps, sack, ecn, tick),
-        receiver: receiver_config(settings, mss, timestamps, sack, tick),
+        sender: SenderConfig { release, ..sender_config(settings, mss, timestamps, sack, ecn, tick) },
+        receiver: ReceiverConfig { release, ..receiver_config(settings, mss, timestamps, sack, tick) },
         congestion: settings.congestion.clone(),
         mss,
         window_shift: if scaled { peer_options.window_scale.unwrap_or(0) as u32 } else { 0 },

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests read files")]
 
+use control::LinuxRelease;
 use proptest::prelude::*;
 use ropewalk_drill::{Options, Outcome, ScriptError, run};
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use units::Span;
 
 fn options() -> Options {
-    Options { congestion: None, tick: Span::from_millis(1), timeline: false }
+    Options { congestion: None, tick: Span::from_millis(1), release: LinuxRelease::V6_1, timeline: false }
 }
 
 /// The shipped scripts with their names.
@@ -36,10 +37,13 @@ fn error(text: &str) -> ScriptError {
 
 #[test]
 fn the_shipped_scripts_pass() {
-    for (name, text) in scripts() {
-        let outcome = run(&text, &options()).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(outcome.difference, None, "{name}");
-        assert!(outcome.packets > 2, "{name}: {outcome:?}");
+    for release in [LinuxRelease::V6_1, LinuxRelease::V6_12, LinuxRelease::V6_18] {
+        for (name, text) in scripts() {
+            let options = Options { release, ..options() };
+            let outcome = run(&text, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(outcome.difference, None, "{name} {release:?}");
+            assert!(outcome.packets > 2, "{name} {release:?}: {outcome:?}");
+        }
     }
 }
 
