@@ -37,20 +37,6 @@ macro_rules! case {
     };
 }
 
-/// Cells of al-imareen-2024 whose result depends on the flow's start, which is drawn.
-macro_rules! drawn {
-    ($congestion:literal, $case:literal) => {
-        concat!(
-            "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.nuisances={} ",
-            "--set flow.tcp.start_within=1s --set case=",
-            $case,
-            " --set sweep.flow.tcp.congestion=[\"",
-            $congestion,
-            "\"]"
-        )
-    };
-}
-
 /// In virtual time every run begins alike: all flows of the kernel whose start is not drawn begin 4.6 ms after a
 /// tick of its timers, as captures show; so do those of the simulator, with what is further set.
 macro_rules! at_phase {
@@ -117,12 +103,7 @@ const STUDIES: &[Study] = &[
     whole_delay("al-imareen-40ms-6.1", case!("40ms")),
     whole_delay("al-imareen-50ms-6.1", case!("50ms")),
     whole_delay("al-imareen-100ms-6.1", case!("100ms")),
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
-    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
+    Study { seeds: 20, compared: &[STATES_COMPARED], ..one_seed("al-imareen-states-6.1", STATES) },
     // The whole 100 s, one study per column, and one for BBR.
     Study { seeds: 3, compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-1-6.1", case!("1%")) },
     Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-2-6.1", case!("2%")) },
@@ -169,6 +150,12 @@ const BETWEEN: &str = concat!(
     r#"--set sweep.case=["20ms","30ms","40ms"]"#,
     without_drawn!()
 );
+/// Cells of two states, which the flow's start decides among others.
+const STATES: &str = concat!(
+    "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.nuisances={} --set flow.tcp.start_within=1s ",
+    r#"--set sweep.case=["10ms","20ms","30ms","40ms","50ms","100ms"] --set sweep.flow.tcp.congestion=["bbr","vegas"]"#
+);
+const STATES_COMPARED: &str = " --set repetitions=200 --set host.tick=10ms --set tunnel.nuisances={preemption=3200}";
 const WITHOUT_DRAWN: &str = at_phase!(without_drawn!());
 const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.nuisances={} --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
 /// The losses of all others.
