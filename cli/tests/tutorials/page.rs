@@ -109,7 +109,8 @@ fn all_occur(pattern: &[&str], lines: &[&str]) -> bool {
     pattern.iter().filter(|line| **line != "...").all(|line| occurs(&masked(line)))
 }
 
-/// The line with `#` for each number, and one space for several, as a column is as wide as its numbers.
+/// The line with `#` for each number, one space for several, as a column is as wide as its numbers, and the unit of each rate in
+/// bit/s: a busy machine has one of another size.
 fn masked(line: &str) -> String {
     let mut masked = String::new();
     for c in line.chars() {
@@ -120,7 +121,8 @@ fn masked(line: &str) -> String {
             _ => masked.push(c),
         }
     }
-    masked.replace("#.#", "#")
+    let numbers = masked.replace("#.#", "#");
+    ["k", "M", "G"].iter().fold(numbers, |line, prefix| line.replace(&format!("# {prefix}bit/s"), "# bit/s"))
 }
 
 fn lines_match(pattern: &[&str], lines: &[&str]) -> bool {
