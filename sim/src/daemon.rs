@@ -23,8 +23,8 @@ impl StrayTimes {
     }
 }
 
-/// Shape of the gamma distribution of [`draw_preemption`]: a standard deviation of 18 % of the mean, as in twenty runs of Vegas
-/// on Linux 6.1.
+/// Shape of the gamma distribution of [`draw_preemption`]: a standard deviation of 18 % of the mean. Twenty runs of Vegas on Linux
+/// 6.1 have no less.
 const PREEMPTION_SHAPE: u64 = 30;
 
 /// The number of acknowledgements after which a flow's receiving program preempts the daemon, drawn with this mean.

@@ -234,7 +234,7 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
 /// drivers, too, as distributions build it.
 fn max_header(host: &Host) -> u32 {
     match host.release {
-        LinuxRelease::V6_1 => 256,
+        LinuxRelease::V6_1 => sender::SenderConfig::MAX_HEADER,
         LinuxRelease::V6_12 | LinuxRelease::V6_18 => 320,
     }
 }

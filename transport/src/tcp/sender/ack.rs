@@ -1,7 +1,7 @@
 //! Processing of one acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state
 //! machine, the timers, and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
-use super::{Sender, subflow::UNLIMITED_WINDOW};
+use super::Sender;
 use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, SentPacket};
 use crate::tcp::segment::ACE_CYCLE;
@@ -212,7 +212,7 @@ impl Sender {
     /// first, or, since Linux 6.6, closed (`tcp_may_update_window`). Returns whether it counts.
     fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
         self.write_queue.on_window(ack.receive_window);
-        if self.snd_wnd_edge == UNLIMITED_WINDOW {
+        if self.is_subflow() {
             self.set_window(ack.receive_window);
             return false;
         }

@@ -6,7 +6,7 @@ use control::{PathEvent, RateSample};
 use units::{Instant, PathId, Rate, Span};
 
 /// Receive window of a subflow's sender, bytes. The connection, not the subflow, obeys the peer's window.
-pub(super) const UNLIMITED_WINDOW: u64 = 1 << 60;
+const UNLIMITED_WINDOW: u64 = 1 << 60;
 
 impl Sender {
     /// The sender of a subflow. The send buffer is the connection's, which assigns a subflow no more than it can hold.
