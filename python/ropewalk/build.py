@@ -284,8 +284,8 @@ class Nuisances:
     """
     preemption: int | None = None
     """Instead of `reader`, for hosts with one processor: the receiving program reads when the daemon has delivered
-    everything that arrived. After this mean number of acknowledgements (exponential) it preempts the daemon.
-    Default: 1500 each time.
+    everything that arrived. After about this number of acknowledgements it preempts the daemon. The number is
+    from a gamma distribution with this mean and a standard deviation of 18 %. Default: 1500 each time.
     """
     reader: WakeUp | None = None
     """Time from the arrival of a packet at a TCP receiver until its sleeping program reads: `{ least = "4us", mean =

@@ -1,7 +1,7 @@
 //! The tests, in two tiers: `cargo xtask test` for everyone who has just cloned the tree, `cargo xtask test --full` for
 //! everything that is checked before a change goes in. Both end with a summary.
 
-use crate::{bpf, kernel, reference, setup, shell, site, tidy};
+use crate::{bpf, kernel, reference, setup, shell, site, tidy, wheel};
 use binaries::Binary;
 use std::fs;
 use std::path::Path;
@@ -71,6 +71,7 @@ fn quick_of(packages: impl FnOnce() -> Result<(), String>, build_line: &str) -> 
     let mut timing = Timing::start();
     timing.part("packages", packages)?;
     let binaries = timing.part("build", || binaries::build(build_line))?;
+    timing.part("generated files", check_generated)?;
     let result = conclude(&mut timing, |timing, variables, total| {
         let variables = quick::variables(variables);
         timing.part("tests", || {
@@ -96,7 +97,7 @@ pub(crate) fn full() -> Result<(), String> {
     timing.part("documentation", || shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], documentation))?;
     timing.part("published packages", published::check)?;
     let binaries = timing.part("build of the tests", || binaries::build(BUILD))?;
-    timing.part("generated reference", || reference::check(&shell::target().join("debug/ropewalk")))?;
+    timing.part("generated files", check_generated)?;
     conclude(&mut timing, |timing, variables, total| {
         let kernel = shell::root().join(kernel::KERNEL);
         let mut variables = variables.to_vec();
@@ -118,6 +119,13 @@ pub(crate) fn full() -> Result<(), String> {
         results.push(total.result());
         results.into_iter().collect()
     })
+}
+
+/// Whether what is generated from the program is current.
+fn check_generated() -> Result<(), String> {
+    let program = shell::target().join("debug/ropewalk");
+    reference::check(&program)?;
+    wheel::check_types(&program)
 }
 
 fn lints(selection: &str) -> Result<(), String> {

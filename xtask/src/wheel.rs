@@ -3,6 +3,7 @@
 //! The program goes into the wheel as it is (not a script that calls Python), so that root can run it from a virtual
 //! environment.
 
+use crate::artefacts::archive;
 use crate::{python, shell};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ const DATA: &str = "python/ropewalk._native.data";
 
 /// The tools with which a wheel is linked by zig.
 const ZIG_REQUIREMENTS: &str = "python/requirements-zig.txt";
+/// The digest of the schema that the classes of a scenario were made of.
+const TYPES_SOURCE: &str = "python/schema.sha256";
 /// The C library that a wheel linked by zig requires, and the name of the platforms that have it.
 const GLIBC: (&str, &str) = ("2.17", "manylinux2014");
 
@@ -57,7 +60,24 @@ fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
 pub(crate) fn types() -> Result<(), String> {
     let python = tools()?.join("bin/python");
     let schema = shell::output("cargo run --quiet --locked -p ropewalk -- schema")?;
-    shell::run_with_input(&format!("{} python/generate.py", python.display()), &schema)
+    shell::run_with_input(&format!("{} python/generate.py", python.display()), &schema)?;
+    let path = shell::root().join(TYPES_SOURCE);
+    fs::write(&path, digest(&schema)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Fails when the classes for Python were made of another schema than this program's.
+pub(crate) fn check_types(program: &Path) -> Result<(), String> {
+    let schema = shell::output(&format!("{} schema", program.display()))?;
+    let stored = fs::read_to_string(shell::root().join(TYPES_SOURCE)).unwrap_or_default();
+    if stored == digest(&schema) {
+        Ok(())
+    } else {
+        Err(format!("{TYPES_SOURCE} is of another schema: run `cargo xtask python-types`"))
+    }
+}
+
+fn digest(schema: &str) -> String {
+    archive::sha256(schema.as_bytes()) + "\n"
 }
 
 /// The environment with the tools.

@@ -70,7 +70,7 @@ fn pages(program: &Path) -> Result<Vec<Page>, String> {
     let mut pages = Vec::new();
     collect(Path::new(FOLDER), &mut pages)?;
     let mut keys = Keys::new(&shell::output(&format!("{program} schema"))?)?;
-    let mut documented = Vec::new();
+    let (mut documented, mut absent) = (Vec::new(), Vec::new());
     for page in &mut pages {
         for mark in page::marks(&page.text, "generated") {
             let contents = match mark.split_once(' ') {
@@ -85,9 +85,12 @@ fn pages(program: &Path) -> Result<Vec<Page>, String> {
                 Some(contents) => {
                     page.generated = page::replace(&page.generated, &format!("generated: {mark}"), &contents)?;
                 }
-                None => eprintln!("`{mark}` stays: {program} is built without it"),
+                None => absent.push(mark.to_owned()),
             }
         }
+    }
+    if !absent.is_empty() {
+        eprintln!("not compared, {program} is built without them: {}", absent.join(", "));
     }
     keys.complete()?;
     let missing = commands::all(program)?.into_iter().filter(|name| !documented.contains(name)).collect::<Vec<_>>();
