@@ -130,6 +130,9 @@ pub(crate) enum StudyVerb {
         /// Name of the scenario, and with .toml of the file
         #[arg(default_value = "my-scenario")]
         name: String,
+        /// Path from a profile of iBoxNet, with its other traffic; repeatable. NAME=FILE names the path
+        #[arg(long, value_name = "FILE")]
+        ibox: Vec<PathBuf>,
     },
 }
 
@@ -462,7 +465,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Compare { dirs, trace: true, within, .. } => compare::captures(dirs, *within),
         StudyVerb::Compare { dirs, out, json, .. } => compare::compare(dirs, out.as_deref(), *json),
         StudyVerb::Claims { dirs } => claims::claims(dirs),
-        StudyVerb::New { name } => new::new(name),
+        StudyVerb::New { name, ibox } => new::new(name, ibox),
         StudyVerb::Schema { of: SchemaKind::Scenario } => output::json(&::report::schema()),
         StudyVerb::Schema { of: SchemaKind::Measurements } => output::json(&measured::schema()),
     }

@@ -70,6 +70,32 @@ fn a_new_scenario_runs_and_is_not_overwritten() {
 }
 
 #[test]
+fn profiles_become_the_paths_of_a_new_scenario() {
+    let dir = folder("new-ibox");
+    let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
+    let profile = r#"{"data_flow_direction": "upload", "config": {
+        "uplink": {"bottleneck_bandwidth": 6000, "buffer_size_packets": 20, "propagation_delay": 24,
+            "cross_traffic_pattern": [2000, 0, 2000]},
+        "downlink": {"bottleneck_bandwidth": 100000, "buffer_size_packets": 10000, "propagation_delay": 0,
+            "cross_traffic_pattern": []}}}"#;
+    std::fs::write(dir.join("profile.json"), profile).unwrap();
+    assert!(run(&["new", "two", "--ibox", "profile.json", "--ibox", "lte=profile.json"]).status.success());
+    let output = run(&["run", "two.toml", "--no-store", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (arguments, code, words) in [
+        (&["--ibox", "profile.json", "--ibox", "profile.json"][..], 2, "two paths are called `profile`"),
+        (&["--ibox", "a b=profile.json"], 2, "`a b` is not a name"),
+        (&["--ibox", "two.toml"], 3, "two.toml: expected value at line 1"),
+        (&["--ibox", "missing.json"], 3, "missing.json: No such file"),
+    ] {
+        let output = run(&[&["new", "three"], arguments].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && error.contains(words), "{error}");
+        assert!(!dir.join("three.toml").exists());
+    }
+}
+
+#[test]
 fn a_wrong_value_is_told_with_what_would_be_right() {
     let head = "name = \"x\"\nduration = \"1s\"\n";
     let path = |name: &str| format!("[[path]]\nname = \"{name}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n");

@@ -223,6 +223,8 @@ fn a_file_of_no_known_format_is_refused_with_the_formats() {
         let error = parse(text, name).unwrap_err().to_string();
         assert!(error.starts_with(name) && error.contains("iperf3 (-J)"), "{error}");
     }
+    let error = parse(r#"{"data_flow_direction": "upload", "config": {}}"#, "ibox.json").unwrap_err().to_string();
+    assert!(error.contains("ropewalk new --ibox FILE"), "{error}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub use captured::{
 };
 pub use cell::find_cell;
 pub use compare::compare;
-pub use measurements::measurements;
+pub use measurements::{measurements, named_file};
 pub use page::Heading;
 pub use place::{LinkEnd, Place};
 pub use qlog::QlogVersion;

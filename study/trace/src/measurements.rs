@@ -17,20 +17,25 @@ pub fn measurements(arguments: &[PathBuf]) -> Result<Measured, String> {
     Ok(all)
 }
 
+/// The name of a path and its file, of an argument `FILE` or `NAME=FILE`.
+#[must_use]
+pub fn named_file(argument: &Path) -> (Option<String>, PathBuf) {
+    match argument.to_string_lossy().split_once('=') {
+        Some((name, file)) if !argument.exists() => (Some(name.to_owned()), PathBuf::from(file)),
+        _ => (None, argument.to_owned()),
+    }
+}
+
 fn read(argument: &Path) -> Result<Measured, String> {
-    let text = argument.to_string_lossy();
-    let (name, file) = match text.split_once('=') {
-        Some((name, file)) if !argument.exists() => (Some(name), Path::new(file)),
-        _ => (None, argument),
-    };
-    let mut measured = match is_capture(file) {
-        true => measure_capture(file)?,
-        false => measured::read(file).map_err(|error| error.to_string())?,
+    let (name, file) = named_file(argument);
+    let mut measured = match is_capture(&file) {
+        true => measure_capture(&file)?,
+        false => measured::read(&file).map_err(|error| error.to_string())?,
     };
     match (name, &mut measured.paths[..]) {
         (None, _) => {}
         (Some(name), [path]) => {
-            let before = format!("{}: ", std::mem::replace(&mut path.name, name.to_owned()));
+            let before = format!("{}: ", std::mem::replace(&mut path.name, name.clone()));
             for line in &mut measured.not_measured {
                 *line = line.strip_prefix(&before).map_or_else(|| line.clone(), |rest| format!("{name}: {rest}"));
             }

@@ -42,6 +42,11 @@ pub(crate) fn json(value: &Value, source: &Source<'_>) -> Option<Result<Measured
         Some(speed_test::import(value))
     } else if has(&["from_s", "step_s", "series"]) {
         Some(history::import(value))
+    } else if has(&["config", "data_flow_direction"]) {
+        Some(Err((
+            None,
+            "a profile of iBoxNet describes a link, and measures none: `ropewalk new --ibox FILE`".to_owned(),
+        )))
     } else {
         None
     }
