@@ -81,7 +81,7 @@ def fit(
     scenario: str | os.PathLike[str] | None = None,
     free: Mapping[str, str] | None = None,
     hold: Iterable[str] = ("call",),
-    starts: int = 8,
+    members: int = 8,
     seconds: float = 120,
     evaluations: int | None = None,
     seed: int = 1,
@@ -92,7 +92,8 @@ def fit(
     A file is a document of `ropewalk probe`, a capture, or of iperf3, ping, irtt, flent, `ss` or a tunnel. A
     mapping gives names to paths: `{"lte": "iperf3.json"}`; several files of one path are a list of `NAME=FILE`.
 
-    `evaluations` of each search give the same fit everywhere; without them the search takes `seconds`.
+    The ensemble has so many `members`. So many `evaluations` give the same fit everywhere; without
+    them the search takes `seconds`.
 
     Raises `ValueError` for a measurement or a range that does not do, and `ScenarioError` for a scenario.
     """
@@ -103,7 +104,7 @@ def fit(
         "scenario": None if scenario is None else Path(scenario),
         "free": list((free or {}).items()),
         "hold": list(hold),
-        "starts": starts,
+        "members": members,
         "evaluations": evaluations,
         "seconds": seconds,
         "seed": seed,

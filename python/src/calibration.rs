@@ -19,7 +19,7 @@ struct Choices {
     #[pyo3(item)]
     hold: Vec<String>,
     #[pyo3(item)]
-    starts: usize,
+    members: usize,
     #[pyo3(item)]
     evaluations: Option<usize>,
     #[pyo3(item)]
@@ -41,16 +41,16 @@ fn fit_links(py: Python<'_>, to: Vec<PathBuf>, choices: Choices) -> PyResult<Str
 }
 
 fn run(measured: &Measured, free: &[Free], choices: Choices) -> Result<Fit, ::fit::Error> {
-    let Choices { scenario, hold, starts, evaluations, seconds, seed, jobs, .. } = choices;
+    let Choices { scenario, hold, members, evaluations, seconds, seed, jobs, .. } = choices;
     let model = match scenario {
         Some(file) => Model::of_scenario(&file, measured, free)?,
         None => Model::of_measurement(measured, free)?,
     };
-    let options = Options { starts, hold, threads: jobs.unwrap_or_else(runner::available_cores), seed };
+    let options = Options { members, hold, threads: jobs.unwrap_or_else(runner::available_cores), seed };
     let (start, time) = (Instant::now(), Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     ::fit::fit(&model, measured, &options, &mut |progress| match evaluations {
-        Some(count) => progress.evaluations < count,
-        None => start.elapsed() < time,
+        Some(count) => 1.0 - progress.evaluations as f64 / count as f64,
+        None => 1.0 - start.elapsed().as_secs_f64() / time.as_secs_f64(),
     })
 }
 

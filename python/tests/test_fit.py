@@ -22,7 +22,7 @@ def measured(tmp_path: Path) -> list[Path]:
 
 
 def fitted(measured: list[Path], jobs: int) -> Fit:
-    return ropewalk.fit(to=measured, starts=2, evaluations=4, jobs=jobs)
+    return ropewalk.fit(to=measured, members=2, evaluations=4, jobs=jobs)
 
 
 def test_a_fit_is_the_same_on_any_number_of_threads_and_its_members_run(measured: list[Path], tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_cannot_be_fitted_is_named(measured: list[Path], tmp_path: Path) ->
 
 def test_paths_have_the_names_that_are_given() -> None:
     named = [f"dsl={FILES / name}" for name in ("iperf3-tcp-reverse.json", "ping-iputils.txt")]
-    fit = ropewalk.fit(to=named, starts=2, evaluations=4, jobs=1)
+    fit = ropewalk.fit(to=named, members=2, evaluations=4, jobs=1)
     assert {key.split(".")[1] for key in fit.parameters} == {"dsl"}
     with pytest.raises(ValueError, match=r"nowhere\.json"):
         ropewalk.fit(to={"dsl": "nowhere.json"})

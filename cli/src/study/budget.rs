@@ -10,7 +10,7 @@ const MAX_SECONDS: f64 = 86_400.0;
 pub(crate) enum Budget {
     /// So much time.
     Time(Duration),
-    /// So many evaluations of each search.
+    /// So many evaluations.
     Evaluations(usize),
 }
 
@@ -37,11 +37,11 @@ impl Budget {
 }
 
 impl Clock {
-    /// Whether anything is left after so many evaluations.
-    pub(crate) fn goes_on(&self, evaluations: usize) -> bool {
+    /// The share that is left after so many evaluations, negative if more is spent.
+    pub(crate) fn left(&self, evaluations: usize) -> f64 {
         match self.budget {
-            Budget::Time(_) => self.is_within(1.0),
-            Budget::Evaluations(count) => evaluations < count,
+            Budget::Time(time) => 1.0 - self.start.elapsed().as_secs_f64() / time.as_secs_f64(),
+            Budget::Evaluations(count) => 1.0 - evaluations as f64 / count as f64,
         }
     }
 
@@ -81,6 +81,6 @@ mod tests {
         for wrong in ["", "0", "0s", "-1s", "2h", "m", "1e99m", "NaNs"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(Budget::Evaluations(20).start().goes_on(19) && !Budget::Evaluations(20).start().goes_on(20));
+        assert_eq!([10, 20].map(|count| Budget::Evaluations(20).start().left(count)), [0.5, 0.0]);
     }
 }

@@ -30,10 +30,10 @@ pub(crate) struct Fit {
     /// Observables to hold out of the fit, by the beginning of their names: --hold call --hold 'tcp.bbr.*.rtt p95' [default: call]
     #[arg(long, value_name = "NAME", requires = "to")]
     pub(crate) hold: Vec<String>,
-    /// Number of searches, each to a resampled measurement
-    #[arg(long, value_name = "N", requires = "to", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub(crate) starts: u16,
-    /// The time for the search, such as 90s or 2m; or a number of evaluations of each search, which gives the same fit everywhere
+    /// Members of the ensemble, each of a resampled measurement
+    #[arg(long, alias = "starts", value_name = "N", requires = "to", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) members: u16,
+    /// The time for the search, such as 90s or 2m; or a number of evaluations, which gives the same fit everywhere
     #[arg(long, value_name = "TIME|N", requires = "to", default_value = "2m", value_parser = budget::parse)]
     pub(crate) budget: Budget,
     /// Seed of the searches
@@ -66,7 +66,7 @@ fn calibrate(arguments: &Fit, file: Option<&Path>) -> Result<(), Failure> {
     };
     let hold = if arguments.hold.is_empty() { vec![HELD_OUT.to_owned()] } else { arguments.hold.clone() };
     let threads = threads(arguments.jobs);
-    let options = Options { starts: usize::from(arguments.starts), hold, threads, seed: arguments.seed };
+    let options = Options { members: usize::from(arguments.members), hold, threads, seed: arguments.seed };
     let fitted = fit_within(&model, &measured, &options, &arguments.budget)?;
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join("fit"));
     let page = fitted.write(&folder)?;
@@ -88,12 +88,9 @@ pub(super) fn fit_within(
     let mut watch = |progress: &Progress| {
         if shown {
             let Progress { evaluations, error } = progress;
-            output::warn(&format!(
-                "{evaluations} evaluations of each search: {:.0} % off",
-                100.0 * (error.exp() - 1.0)
-            ));
+            output::warn(&format!("{evaluations} evaluations: {:.0} % off", 100.0 * (error.exp() - 1.0)));
         }
-        clock.goes_on(progress.evaluations)
+        clock.left(progress.evaluations)
     };
     Ok(::fit::fit(model, measured, options, &mut watch)?)
 }

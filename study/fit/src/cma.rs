@@ -81,12 +81,6 @@ impl Cma {
         &self.mean
     }
 
-    /// The number of generations that have been told.
-    #[must_use]
-    pub fn generation(&self) -> u32 {
-        self.generation
-    }
-
     /// The points of the next generation.
     pub fn ask(&mut self, population: usize) -> Vec<Vec<f64>> {
         (0..population).map(|_| self.sample()).collect()

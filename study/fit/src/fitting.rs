@@ -2,16 +2,14 @@
 
 use crate::interval::{Interval, interval, median};
 use crate::model::naive_links;
-use crate::observe::{Distance, Logs, Observables, is_held};
+use crate::observe::{Distance, Logs, MAX_ERROR, Observables, is_held};
 use crate::search::{Options, Problem, Progress, search};
 use crate::{Error, Links, Model, Unknown, parallel};
 use measured::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The greatest error that one observable counts for in a distance, as a logarithm.
-const MAX_ERROR: f64 = 1.5;
-/// A member whose distance is so many times the median is left out: its search ended elsewhere.
+/// A member whose distance is so many times the median is left out: the surrogate does not hold where it is.
 const OUTLIER: f64 = 1.5;
 /// The widest interval of a parameter that is said to be known, as a share of its value.
 const KNOWN: f64 = 0.5;
@@ -29,7 +27,7 @@ pub struct Fit {
     pub parameters: Vec<Parameter>,
     /// Each observable, measured and by the ensemble.
     pub observables: Vec<Compared>,
-    /// The distance of the ensemble from the measurement: the median over the members.
+    /// The distance of the ensemble from the measurement: that of the members' mean.
     pub distance: Distance,
     /// The noise floor: the distance of two simulated measurements of the same links.
     pub noise: Distance,
@@ -40,9 +38,9 @@ pub struct Fit {
     pub naive: Distance,
     /// The naive links.
     pub naive_links: Links,
-    /// Evaluations of each search.
+    /// Points at which the measurement of each path was simulated.
     pub evaluations: usize,
-    /// Searches whose result was left out, because it is much farther from the measurement than the others.
+    /// Members that were left out, because they are much farther from the measurement than the others.
     pub left_out: usize,
     /// The source address or the device of each path, where the measurement has it.
     #[serde(default)]
@@ -104,8 +102,8 @@ pub struct Compared {
     pub is_held_out: bool,
 }
 
-/// Fits a model to a measurement. `keep_going` is asked after each generation of all searches whether another one shall follow:
-/// by a number of evaluations the result is the same everywhere, by a clock it is not.
+/// Fits a model to a measurement. `left` is asked after each generation of all searches which share of the budget is left, from 1
+/// to 0: by a number of evaluations the result is the same everywhere, by a clock it is not.
 ///
 /// # Errors
 /// The measurement has nothing to fit, or a run fails.
@@ -113,10 +111,10 @@ pub fn fit(
     model: &Model,
     measured: &Measured,
     options: &Options,
-    keep_going: &mut dyn FnMut(&Progress) -> bool,
+    left: &mut dyn FnMut(&Progress) -> f64,
 ) -> Result<Fit, Error> {
-    let problem = Problem::new(model, measured, options)?;
-    let (values, evaluations) = search(&problem, keep_going)?;
+    let mut problem = Problem::new(model, measured, options)?;
+    let (values, evaluations) = search(&mut problem, left)?;
     let naive_links = naive_links(measured);
     let judged =
         parallel::map(options.threads, &values, |values| Judged::new(&problem, &model.links(values, None), true));
@@ -137,9 +135,9 @@ pub fn fit(
         version: 1,
         parameters: parameters(model, &members),
         observables: compared(&problem, &judged, &naive),
-        distance: middle(judged.iter().map(|judged| judged.distance)),
+        distance: distance(&problem, &mean_logs(&judged), &problem.measured()),
         noise: middle(judged.iter().filter_map(|judged| judged.noise)),
-        model_error: model_error(&judged),
+        model_error: model_error(&problem, &judged),
         naive: naive.distance,
         naive_links,
         evaluations,
@@ -157,8 +155,6 @@ struct Judged {
     distance: Distance,
     /// The distance of two simulated measurements.
     noise: Option<Distance>,
-    /// Both distances, of goodputs and of round-trip times alone.
-    by_kind: [[f64; 2]; 2],
 }
 
 /// The ends of the names of observables of one kind.
@@ -170,17 +166,11 @@ impl Judged {
         let observe = |first: u64| problem.observe_links(links, &(first..first + repeats).collect::<Vec<_>>());
         let observed = observe(first)?;
         let logs: Vec<Logs> = observed.iter().map(Observables::logs).collect();
-        let measured: Vec<Logs> = problem.targets.iter().map(|target| target.observables.logs()).collect();
+        let measured = problem.measured();
         let again = with_noise.then(|| observe(first + repeats)).transpose()?;
         let again = again.map(|again| again.iter().map(Observables::logs).collect::<Vec<Logs>>());
-        let of_kind = |ends: &[&str], other: &[Logs]| {
-            let is_wanted = |name: &str| ends.iter().any(|end| name.ends_with(end));
-            root_mean_square(problem, &logs, other, is_wanted).unwrap_or(0.0)
-        };
-        let by_kind =
-            KINDS.map(|ends| [of_kind(ends, &measured), again.as_ref().map_or(0.0, |again| of_kind(ends, again))]);
         let noise = again.map(|again| distance(problem, &logs, &again));
-        Ok(Self { distance: distance(problem, &logs, &measured), noise, by_kind, observed })
+        Ok(Self { distance: distance(problem, &logs, &measured), noise, observed })
     }
 }
 
@@ -209,14 +199,64 @@ fn root_mean_square(
     (!squares.is_empty()).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
 }
 
-/// The medians over the members; what two simulated measurements differ by is chance.
-fn model_error(judged: &[&Judged]) -> ModelError {
-    let of = |kind: usize| {
-        let [missed, chance] =
-            [0, 1].map(|which| median(&judged.iter().map(|judged| judged.by_kind[kind][which]).collect::<Vec<_>>()));
-        (missed * missed - chance * chance).max(0.0).sqrt()
+/// The deviation of the differences between the mean of the members and the measurement that is more than chance explains. Half of
+/// the differences are to be less than the median of their distribution, so that one download which was out of luck decides
+/// nothing.
+fn model_error(problem: &Problem<'_>, judged: &[&Judged]) -> ModelError {
+    let of = |ends: &[&str]| {
+        let mut differences = Vec::new();
+        for (path, target) in problem.targets.iter().enumerate() {
+            let measured = target.observables.logs();
+            let (logs, variances): (Vec<Logs>, Vec<_>) =
+                judged.iter().map(|judged| (judged.observed[path].logs(), judged.observed[path].variances())).unzip();
+            for (name, log) in measured.0.iter().filter(|(name, _)| ends.iter().any(|end| name.ends_with(end))) {
+                let simulated: Vec<f64> = logs.iter().filter_map(|logs| logs.0.get(name).copied()).collect();
+                let scatter: Vec<f64> = variances.iter().filter_map(|all| Some(all.get(name)?.0)).collect();
+                let chance = mean(&scatter) / target.observables.repeats() as f64;
+                differences.push((mean(&simulated) - log, chance));
+            }
+        }
+        beyond_chance(&differences)
     };
-    ModelError { goodput: of(0), delay: of(1) }
+    ModelError { goodput: of(KINDS[0]), delay: of(KINDS[1]) }
+}
+
+/// The deviation that, together with that of chance, makes the median of these normally distributed differences what it should be.
+/// Each has its variance by chance.
+fn beyond_chance(differences: &[(f64, f64)]) -> f64 {
+    /// The median of the square of a standard normal number.
+    const MEDIAN: f64 = 0.4549;
+    let excess = |error: f64| {
+        let squares =
+            differences.iter().map(|(difference, chance)| difference * difference / (chance + error * error + 1e-12));
+        median(&squares.collect::<Vec<_>>()) - MEDIAN
+    };
+    let (mut low, mut high) = (0.0, MAX_ERROR);
+    if excess(low) <= 0.0 {
+        return 0.0;
+    }
+    for _ in 0..40 {
+        let middle = (low + high) / 2.0;
+        if excess(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// The means over the members, where a member has the observable.
+fn mean_logs(judged: &[&Judged]) -> Vec<Logs> {
+    let paths = judged.first().map_or(0, |judged| judged.observed.len());
+    let of_path = |path: usize| {
+        let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for judged in judged {
+            judged.observed[path].logs().0.into_iter().for_each(|(name, log)| all.entry(name).or_default().push(log));
+        }
+        Logs(all.into_iter().map(|(name, logs)| (name, mean(&logs))).collect())
+    };
+    (0..paths).map(of_path).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn middle(distances: impl Iterator<Item = Distance>) -> Distance {
@@ -271,5 +311,27 @@ impl Fit {
     #[must_use]
     pub fn beats_naive(&self) -> bool {
         self.distance.fitted < self.naive.fitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Normal;
+
+    /// Differences by chance alone need no other error; those of a known error have about that one; a single outlier changes little.
+    #[test]
+    fn what_chance_does_not_explain_is_found_and_one_outlier_decides_nothing() {
+        let mut normal = Normal::named(1, "differences");
+        let mut draw = |error: f64| -> Vec<(f64, f64)> {
+            (0..2001).map(|_| ((0.05_f64.powi(2) + error * error).sqrt() * normal.draw(), 0.05 * 0.05)).collect()
+        };
+        assert!(beyond_chance(&draw(0.0)) < 0.02);
+        let mut differences = draw(0.2);
+        let found = beyond_chance(&differences);
+        assert!((found - 0.2).abs() < 0.01, "{found}");
+        differences[0].0 = 10.0;
+        assert!((beyond_chance(&differences) - found).abs() < 0.001);
+        assert_eq!(beyond_chance(&[]), 0.0);
     }
 }

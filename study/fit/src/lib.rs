@@ -5,8 +5,9 @@
 //! observe   observables of a measurement, measured or simulated, and how far two of them are apart
 //! unknown   an unknown key of the links, with its range
 //! model     links with unknowns: those of a measurement, or those of a scenario; the naive links
-//! cma       the search
-//! search    searches from several starts to resampled measurements: the ensemble
+//! cma       the search of a minimum
+//! surrogate observables as quadratic functions of the unknowns
+//! search    the search for the links of a measurement, and the ensemble of resampled measurements
 //! fitting   the ensemble next to its noise floor, the naive links and what was held out
 //! folder    a fit on disk: a document, the members as scenario files, and a page
 //! advise    the contest of all candidates over the ensemble, and what to recommend
@@ -26,6 +27,7 @@ mod parallel;
 mod probe;
 mod random;
 mod search;
+mod surrogate;
 mod text;
 mod unknown;
 

@@ -138,17 +138,6 @@ impl Model {
             }
         }
     }
-
-    /// The unknown of a group that decides what its paths carry at most, if the model has one: the rate of a policer, or else
-    /// that of the link.
-    pub(crate) fn capacity(&self, group: &Group) -> Option<usize> {
-        let ends_with = |index: &&usize, end: &str| {
-            let key = &self.unknowns[**index].key;
-            key.ends_with(end) && !key.ends_with(&format!(".reverse{end}"))
-        };
-        let policer = group.unknowns.iter().find(|index| ends_with(index, ".policer.rate"));
-        policer.or_else(|| group.unknowns.iter().find(|index| ends_with(index, ".rate"))).copied()
-    }
 }
 
 /// The measured paths by the bottleneck of their downloads, each in the group of its first path.
@@ -294,20 +283,15 @@ mod tests {
         assert_eq!(links[0].last(), links[2].last());
         assert!(!links[0].contains(links[1].last().unwrap()));
         assert!(model.unknowns.iter().any(|unknown| unknown.key == "link.shared1.rate"));
-        assert_eq!(
-            model.capacity(&model.groups[1]).map(|index| model.unknowns[index].key.as_str()),
-            Some("path.b.rate")
-        );
+        assert!(model.unknowns.iter().any(|unknown| unknown.key == "path.b.rate"));
         let (model, _) = links_of(&measured(&[Some(true), Some(false)], None));
         assert_eq!(model.groups.len(), 3, "the flows do not tell");
     }
 
     #[test]
-    fn a_policer_that_was_found_is_in_the_model_and_decides_what_the_path_carries() {
+    fn a_policer_that_was_found_is_in_the_model() {
         let (model, _) = links_of(&measured(&[], Some(true)));
-        let capacity = model.capacity(&model.groups[0]).unwrap();
-        let unknown = &model.unknowns[capacity];
-        assert_eq!(unknown.key, "path.a.policer.rate");
+        let unknown = model.unknowns.iter().find(|unknown| unknown.key == "path.a.policer.rate").unwrap();
         assert!((unknown.start / 10e6 - 1.0).abs() < 0.02, "payload of 9.6 Mbit/s: {unknown:?}");
         let (model, _) = links_of(&measured(&[], None));
         assert!(!model.unknowns.iter().any(|unknown| unknown.key.contains("policer")));

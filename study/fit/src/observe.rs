@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The most by which one observable counts, as a natural logarithm.
-const MAX_ERROR: f64 = 1.5;
+pub(crate) const MAX_ERROR: f64 = 1.5;
 
 /// An observable's name, such as `tcp.bbr.down.goodput`, and the smallest difference in its value that counts.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]

@@ -1,4 +1,4 @@
-//! Searches from several starts, each to its own resampled measurement: the ensemble.
+//! The search for the links of a measurement, and the ensemble: the links of resampled measurements, by a surrogate.
 
 use crate::cma::Cma;
 use crate::links;
@@ -6,12 +6,17 @@ use crate::model::Group;
 use crate::observe::{Logs, Observables, Weights, is_held};
 use crate::probe::{self, Probe};
 use crate::random::Normal;
+use crate::surrogate::{self, Simulated, Surrogate};
 use crate::{Error, Links, Model, parallel};
 use measured::{Measured, MeasuredPath};
-use std::collections::BTreeMap;
 
-/// Points of a generation.
-const POPULATION: usize = 10;
+/// Points of a generation of each search.
+const POPULATION: usize = 40;
+/// The shares of the budget after which the search for the optimum ends, and the first exploration.
+const LOOK: f64 = 0.5;
+const EXPLORE: f64 = 0.75;
+/// The standard deviation of explored points, as a share of the range.
+const EXPLORED: f64 = 0.1;
 /// Seeds of the simulator per point.
 const SEEDS: u64 = 2;
 /// Simulated measurements that tell the noise of each observable.
@@ -23,32 +28,26 @@ const NOISE_FREEDOM: f64 = 4.0;
 const MODEL_ERROR: f64 = 0.1;
 /// The standard deviation of the first generation, as a share of the range.
 const FIRST_STEP: f64 = 0.12;
-/// The standard deviation of other starts about the direct estimates.
-const START_SPREAD: f64 = 0.08;
-/// Steps that set the rate at the end of a search, the longest of them as a logarithm, and their seeds of the simulator.
-const RATE_STEPS: usize = 2;
-const MAX_RATE_STEP: f64 = 0.3;
-const RATE_SEEDS: u64 = 6;
 /// The prefix of the names of probes' flows.
 const PREFIX: &str = "ropewalk-probe-";
 
 /// Options of a fit.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Number of searches, and so of members of the ensemble.
-    pub starts: usize,
+    /// Number of members of the ensemble.
+    pub members: usize,
     /// Names of observables to hold out, by their first parts: `call`, `tcp.bbr.*.rtt p95`.
     pub hold: Vec<String>,
     /// Threads; the ensemble does not depend on their number.
     pub threads: usize,
-    /// Seed of the searches.
+    /// Seed of the search.
     pub seed: u64,
 }
 
 /// The progress of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Evaluations of each search so far.
+    /// Evaluations so far: points at which the measurement of each path was simulated.
     pub evaluations: usize,
     /// The median over the searches of the least error of the latest generation, as a logarithm of a ratio.
     pub error: f64,
@@ -61,8 +60,6 @@ pub(crate) struct Target {
     pub(crate) probes: Vec<Probe>,
     pub(crate) observables: Observables,
     pub(crate) weights: Weights,
-    /// Standard deviation of one value of each observable, as a logarithm.
-    deviations: BTreeMap<String, f64>,
 }
 
 /// All that searches share.
@@ -82,21 +79,24 @@ impl<'a> Problem<'a> {
             let (probes, skipped) = probe::plan(path);
             notes.extend(skipped);
             let (name, observables) = (path.name.clone(), Observables::of(path));
-            let (weights, deviations) = (Weights::default(), BTreeMap::new());
-            targets.push(Target { name, probes, observables, weights, deviations });
+            targets.push(Target { name, probes, observables, weights: Weights::default() });
         }
         let mut problem = Self { model, targets, options, notes };
-        problem.weigh()?;
+        problem.weigh(&problem.estimates())?;
         Ok(problem)
     }
 
-    /// Sets the weights by the noise of each observable: that of its repetitions, and that of the simulator at the direct
-    /// estimates.
-    fn weigh(&mut self) -> Result<(), Error> {
-        let start: Vec<f64> = self.model.unknowns.iter().map(|unknown| unknown.start).collect();
+    /// The direct estimates of all unknowns.
+    fn estimates(&self) -> Vec<f64> {
+        self.model.unknowns.iter().map(|unknown| unknown.start).collect()
+    }
+
+    /// Sets the weights by the noise of each observable: that of its repetitions, and that of the simulator with these values of
+    /// all unknowns.
+    fn weigh(&mut self, values: &[f64]) -> Result<(), Error> {
         for group in &self.model.groups {
             let seeds: Vec<u64> = (0..NOISE_RUNS).map(|index| 1_000_000 + index).collect();
-            let simulated = self.observe(&start, group, &seeds)?;
+            let simulated = self.observe(values, group, &seeds)?;
             for (index, simulated) in group.paths.iter().zip(simulated) {
                 self.targets[*index].weigh(&simulated, &self.options.hold);
             }
@@ -117,6 +117,36 @@ impl<'a> Problem<'a> {
         };
         let plans: Vec<(&str, Vec<Probe>)> = group.paths.iter().map(plan).collect();
         observe(&self.model.links(values, Some(&group.paths)), &plans, seeds)
+    }
+
+    /// The measurement as it could have come out as well, once for each member: moved by what chance makes simulated measurements of
+    /// these links differ from their mean (a parametric bootstrap).
+    fn resampled(&self, values: &[f64], group: &Group, members: usize) -> Result<Vec<Vec<Logs>>, Error> {
+        let repeats = self.repeats();
+        let simulate = |member: &usize| {
+            let draw = self.options.seed.wrapping_mul(members as u64).wrapping_add(*member as u64) % 1_000_000;
+            let first = 5_000_000 + draw * repeats;
+            self.observe(values, group, &(first..first + repeats).collect::<Vec<_>>())
+        };
+        let simulated = parallel::map(self.options.threads, &(0..members).collect::<Vec<_>>(), simulate);
+        let simulated: Vec<Vec<Observables>> = simulated.into_iter().collect::<Result<_, _>>()?;
+        let logs: Vec<Vec<Logs>> =
+            simulated.iter().map(|paths| paths.iter().map(Observables::logs).collect()).collect();
+        let of_path = |member: usize, place: usize| {
+            let mut target = self.targets[group.paths[place]].observables.logs();
+            for (name, log) in &mut target.0 {
+                let others: Vec<f64> = logs.iter().filter_map(|paths| paths[place].0.get(name).copied()).collect();
+                let mean = others.iter().sum::<f64>() / others.len() as f64;
+                *log += logs[member][place].0.get(name).map_or(0.0, |own| own - mean);
+            }
+            target
+        };
+        Ok((0..members).map(|member| (0..group.paths.len()).map(|place| of_path(member, place)).collect()).collect())
+    }
+
+    /// The measurement of each path.
+    pub(crate) fn measured(&self) -> Vec<Logs> {
+        self.targets.iter().map(|target| target.observables.logs()).collect()
     }
 
     /// All observables of the measured paths over links, each with a value per seed.
@@ -168,163 +198,180 @@ impl Target {
     fn weigh(&mut self, simulated: &Observables, hold: &[String]) {
         let (measured, simulated) = (self.observables.variances(), simulated.variances());
         let repeats = self.observables.repeats() as f64;
+        self.weights = Weights::default();
         for (name, (own, freedom)) in measured {
             let noise = simulated.get(&name).map_or(own, |(variance, _)| *variance);
             let variance = (NOISE_FREEDOM * noise + freedom * own) / (NOISE_FREEDOM + freedom);
             if !is_held(&name, hold) {
-                self.weights.0.insert(name.clone(), 1.0 / (variance / repeats + MODEL_ERROR * MODEL_ERROR));
+                self.weights.0.insert(name, 1.0 / (variance / repeats + MODEL_ERROR * MODEL_ERROR));
             }
-            self.deviations.insert(name, variance.sqrt());
         }
-    }
-
-    /// The measurement once more: each observable moved by the noise of its mean. The first of the ensemble is the
-    /// measurement itself.
-    fn resampled(&self, seed: u64, member: usize) -> Logs {
-        let mut logs = self.observables.logs();
-        let mut normal = Normal::named(seed, &format!("resample {} {member}", self.name));
-        for (name, log) in &mut logs.0 {
-            let deviation = self.deviations.get(name).copied().unwrap_or(0.0);
-            let moved = normal.draw() * deviation / (self.observables.repeats().max(1) as f64).sqrt();
-            *log += if member == 0 { 0.0 } else { moved };
-        }
-        logs
     }
 }
 
-/// One search: one group of unknowns from one start.
+/// The search of one group of unknowns.
 struct Search<'a> {
     group: &'a Group,
-    member: usize,
+    /// The places of the direct estimates.
+    estimates: Vec<f64>,
     cma: Cma,
-    targets: Vec<Logs>,
+    /// All points so far.
+    points: Vec<Simulated>,
+    /// Where an optimum is expected.
+    centre: Vec<f64>,
 }
 
-/// A point to evaluate: its search, and its place in the cube of the group's unknowns.
-struct Point {
-    search: usize,
-    place: Vec<f64>,
+/// Which points a generation has.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    /// Those of CMA-ES, which looks for the optimum.
+    Look,
+    /// About the centre, for the surrogate.
+    Explore,
 }
 
-/// The values of all unknowns of each member, and the evaluations of each search. `keep_going` is asked after each generation
-/// of all searches.
+/// The values of all unknowns of each member, and the number of evaluations. CMA-ES looks for the links of the measurement; points
+/// about them are explored; of all points a [`Surrogate`] is made. By it the optimum of each member is found: of the measurement
+/// as it could have come out as well, and with other values assumed before (randomised maximum likelihood: D. Oliver, N. He and
+/// A. Reynolds, Conditioning permeability fields to pressure data, ECMOR V (1996)). `left` tells after each generation which share
+/// of the budget is left.
 pub(crate) fn search(
-    problem: &Problem<'_>,
-    keep_going: &mut dyn FnMut(&Progress) -> bool,
+    problem: &mut Problem<'_>,
+    left: &mut dyn FnMut(&Progress) -> f64,
 ) -> Result<(Vec<Vec<f64>>, usize), Error> {
-    let mut searches = Vec::new();
-    for member in 0..problem.options.starts.max(1) {
-        let of_member = problem.model.groups.iter().map(|group| Search::new(problem, group, member));
-        searches.extend(of_member);
-    }
-    let mut evaluations = 0;
-    loop {
-        let error = generation(problem, &mut searches)?;
-        evaluations += POPULATION;
-        if !keep_going(&Progress { evaluations, error }) {
-            break;
+    let (members, groups) = (problem.options.members.max(1), &problem.model.groups);
+    let (mut generations, mut rest) = (0, 1.0);
+    let mut searches: Vec<Search<'_>> = groups.iter().map(|group| Search::new(problem, group)).collect();
+    for (stage, share) in [(Stage::Look, LOOK), (Stage::Explore, EXPLORE), (Stage::Explore, 1.0)] {
+        while rest > 1.0 - share {
+            let error = generation(problem, &mut searches, stage, generations)?;
+            generations += 1;
+            rest = left(&Progress { evaluations: generations as usize * POPULATION, error });
+        }
+        if stage == Stage::Look {
+            let found = all_values(problem, &searches, |search| search.centre.clone());
+            problem.weigh(&found)?;
+        } else {
+            searches.iter_mut().for_each(|search| search.centre = search.optimum(problem));
         }
     }
-    let found = parallel::map(problem.options.threads, &searches, |search| search.result(problem));
-    let starts: Vec<f64> = problem.model.unknowns.iter().map(|unknown| unknown.start).collect();
-    let mut members = vec![starts; problem.options.starts.max(1)];
-    for (search, values) in searches.iter().zip(found) {
-        let values = values?;
-        search.group.unknowns.iter().for_each(|index| members[search.member][*index] = values[*index]);
+    let found = all_values(problem, &searches, |search| search.centre.clone());
+    let mut of_searches = Vec::new();
+    for search in &searches {
+        let targets = problem.resampled(&found, search.group, members)?;
+        of_searches.push(search.optima(problem, &targets));
     }
-    Ok((members, evaluations))
+    let of_member = |member: usize| {
+        let mut places = of_searches.iter().map(|places| places[member].clone());
+        all_values(problem, &searches, |_| places.next().unwrap_or_default())
+    };
+    Ok(((0..members).map(of_member).collect(), generations as usize * POPULATION))
 }
 
-/// One generation of all searches; the median of their least costs.
-fn generation(problem: &Problem<'_>, searches: &mut [Search<'_>]) -> Result<f64, Error> {
-    let points: Vec<Point> = searches
+/// The values of all unknowns, each from a place of its search.
+fn all_values(
+    problem: &Problem<'_>,
+    searches: &[Search<'_>],
+    mut place: impl FnMut(&Search<'_>) -> Vec<f64>,
+) -> Vec<f64> {
+    let mut all = problem.estimates();
+    for search in searches {
+        for (index, place) in search.group.unknowns.iter().zip(place(search)) {
+            all[*index] = problem.model.unknowns[*index].value(place);
+        }
+    }
+    all
+}
+
+/// One generation of all searches, with fresh seeds that are the same for all its points; the median of their least costs.
+fn generation(problem: &Problem<'_>, searches: &mut [Search<'_>], stage: Stage, generation: u64) -> Result<f64, Error> {
+    let first = generation * SEEDS + 2_000_000;
+    let seeds: Vec<u64> = (first..first + SEEDS).collect();
+    let places: Vec<(usize, Vec<f64>)> = searches
         .iter_mut()
         .enumerate()
-        .flat_map(|(search, state)| state.cma.ask(POPULATION).into_iter().map(move |place| Point { search, place }))
+        .flat_map(|(index, search)| search.ask(problem, stage, generation).into_iter().map(move |place| (index, place)))
         .collect();
-    let costs =
-        parallel::map(problem.options.threads, &points, |point| searches[point.search].cost(problem, &point.place));
-    let costs: Vec<f64> = costs.into_iter().collect::<Result<_, _>>()?;
+    let simulated = parallel::map(problem.options.threads, &places, |(index, place)| {
+        searches[*index].simulate(problem, place, &seeds)
+    });
+    let simulated: Vec<Simulated> = simulated.into_iter().collect::<Result<_, _>>()?;
     let mut best = Vec::new();
-    for (search, (points, costs)) in searches.iter_mut().zip(points.chunks(POPULATION).zip(costs.chunks(POPULATION))) {
-        let places: Vec<Vec<f64>> = points.iter().map(|point| point.place.clone()).collect();
-        search.cma.tell(&places, costs);
+    for (search, simulated) in searches.iter_mut().zip(simulated.chunks(POPULATION)) {
+        let costs: Vec<f64> = simulated.iter().map(|point| search.cost(problem, &point.logs)).collect();
+        if stage == Stage::Look {
+            let places: Vec<Vec<f64>> = simulated.iter().map(|point| point.place.clone()).collect();
+            search.cma.tell(&places, &costs);
+            search.centre = search.cma.mean().iter().map(|x| x.clamp(0.0, 1.0)).collect();
+        }
         best.push(costs.iter().copied().fold(f64::INFINITY, f64::min));
+        search.points.extend_from_slice(simulated);
     }
     best.sort_by(f64::total_cmp);
     Ok(best[best.len() / 2])
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &Problem<'a>, group: &'a Group, member: usize) -> Self {
-        let (seed, name) = (problem.options.seed, format!("search {member} {:?}", group.paths));
-        let mut normal = Normal::named(seed, &format!("start of {name}"));
-        let start = group.unknowns.iter().map(|index| {
-            let unknown = &problem.model.unknowns[*index];
-            let moved = if member == 0 { 0.0 } else { START_SPREAD * normal.draw() };
-            (unknown.place(unknown.start) + moved).clamp(0.02, 0.98)
-        });
-        let cma = Cma::new(start.collect(), FIRST_STEP, POPULATION, seed, &name);
-        let targets = group.paths.iter().map(|index| problem.targets[*index].resampled(seed, member)).collect();
-        Self { group, member, cma, targets }
+    /// A search from the direct estimates.
+    fn new(problem: &Problem<'a>, group: &'a Group) -> Self {
+        let unknowns = group.unknowns.iter().map(|index| &problem.model.unknowns[*index]);
+        let estimates: Vec<f64> = unknowns.map(|unknown| unknown.place(unknown.start)).collect();
+        let centre: Vec<f64> = estimates.iter().map(|place| place.clamp(0.02, 0.98)).collect();
+        let name = format!("search {:?}", group.paths);
+        let cma = Cma::new(centre.clone(), FIRST_STEP, POPULATION, problem.options.seed, &name);
+        Self { group, estimates, cma, points: Vec::new(), centre }
     }
 
-    /// The values at which the search has ended, of the unknowns of its group. A noisy search leaves the rate uncertain by more
-    /// than the measurement does, so the rate is set to what makes the fastest downloads carry what was measured.
-    fn result(&self, problem: &Problem<'_>) -> Result<Vec<f64>, Error> {
-        let mut values = self.values(problem, self.cma.mean());
-        let Some(capacity) = problem.model.capacity(self.group) else { return Ok(values) };
-        let unknown = &problem.model.unknowns[capacity];
-        let mut missing = self.missing_goodput(problem, &values)?;
-        for _ in 0..RATE_STEPS {
-            let mut moved = values.clone();
-            moved[capacity] = (values[capacity] * libm::exp(missing.clamp(-MAX_RATE_STEP, MAX_RATE_STEP)))
-                .clamp(unknown.low, unknown.high);
-            let left = self.missing_goodput(problem, &moved)?;
-            if left.abs() >= missing.abs() {
-                break;
-            }
-            (values, missing) = (moved, left);
+    fn ask(&mut self, problem: &Problem<'_>, stage: Stage, generation: u64) -> Vec<Vec<f64>> {
+        if stage == Stage::Look {
+            return self.cma.ask(POPULATION);
         }
-        Ok(values)
+        let name = format!("exploration {:?} {generation}", self.group.paths);
+        let mut normal = Normal::named(problem.options.seed, &name);
+        let mut about = |centre: &f64| (centre + EXPLORED * normal.draw()).clamp(0.0, 1.0);
+        (0..POPULATION).map(|_| self.centre.iter().map(&mut about).collect()).collect()
     }
 
-    /// How much less than in the target the fastest downloads of each path carry, as a mean of logarithms.
-    fn missing_goodput(&self, problem: &Problem<'_>, values: &[f64]) -> Result<f64, Error> {
-        let first = 4_000_000 + self.member as u64 * RATE_SEEDS;
-        let seeds: Vec<u64> = (first..first + RATE_SEEDS).collect();
-        let observed = problem.observe(values, self.group, &seeds)?;
-        let missing = observed.iter().zip(&self.targets).filter_map(|(observed, target)| {
-            let logs = observed.logs();
-            let downloads = target.0.iter().filter(|(name, _)| {
-                name.starts_with("tcp.") && name.ends_with(".down.goodput") && logs.0.contains_key(*name)
-            });
-            let (name, log) = downloads.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-            Some(log - logs.0[name])
-        });
-        let missing: Vec<f64> = missing.collect();
-        Ok(missing.iter().sum::<f64>() / missing.len().max(1) as f64)
-    }
-
-    /// The values of all unknowns with those of the group at a place.
-    fn values(&self, problem: &Problem<'_>, place: &[f64]) -> Vec<f64> {
-        let mut values: Vec<f64> = problem.model.unknowns.iter().map(|unknown| unknown.start).collect();
+    fn simulate(&self, problem: &Problem<'_>, place: &[f64], seeds: &[u64]) -> Result<Simulated, Error> {
+        let mut values = problem.estimates();
         for (index, place) in self.group.unknowns.iter().zip(place) {
             values[*index] = problem.model.unknowns[*index].value(*place);
         }
-        values
+        let observed = problem.observe(&values, self.group, seeds)?;
+        Ok(Simulated { place: place.to_vec(), logs: observed.iter().map(Observables::logs).collect() })
     }
 
-    /// The error of a point, with fresh seeds in each generation and the same for all its points.
-    fn cost(&self, problem: &Problem<'_>, place: &[f64]) -> Result<f64, Error> {
-        let values = self.values(problem, place);
-        let first = (self.member as u64 * 10_000 + u64::from(self.cma.generation())) * SEEDS + 2_000_000;
-        let seeds: Vec<u64> = (first..first + SEEDS).collect();
-        let observed = problem.observe(&values, self.group, &seeds)?;
-        let pairs = observed.iter().zip(&self.targets).zip(&self.group.paths);
-        let costs =
-            pairs.map(|((observed, target), index)| observed.logs().cost(target, &problem.targets[*index].weights));
+    /// The error of a point.
+    fn cost(&self, problem: &Problem<'_>, logs: &[Logs]) -> f64 {
+        let targets = self.group.paths.iter().map(|index| &problem.targets[*index]);
+        let costs = targets.zip(logs).map(|(target, logs)| logs.cost(&target.observables.logs(), &target.weights));
         let costs: Vec<f64> = costs.collect();
-        Ok((costs.iter().map(|cost| cost * cost).sum::<f64>() / costs.len() as f64).sqrt())
+        (costs.iter().map(|cost| cost * cost).sum::<f64>() / costs.len() as f64).sqrt()
+    }
+
+    fn weights<'p>(&self, problem: &'p Problem<'_>) -> Vec<&'p Weights> {
+        self.group.paths.iter().map(|index| &problem.targets[*index].weights).collect()
+    }
+
+    /// The optimum of the measurement, by a surrogate of the points so far.
+    fn optimum(&self, problem: &Problem<'_>) -> Vec<f64> {
+        let weights = self.weights(problem);
+        let targets: Vec<Logs> =
+            self.group.paths.iter().map(|index| problem.targets[*index].observables.logs()).collect();
+        let surrogate = Surrogate::new(&self.points, &self.centre, &weights);
+        let name = format!("optimum {:?}", self.group.paths);
+        surrogate.optimum(&targets, &weights, &self.estimates, (problem.options.seed, &name))
+    }
+
+    /// The optimum of each member's targets, with other values assumed before.
+    fn optima(&self, problem: &Problem<'_>, targets: &[Vec<Logs>]) -> Vec<Vec<f64>> {
+        let (weights, seed) = (self.weights(problem), problem.options.seed);
+        let surrogate = Surrogate::new(&self.points, &self.centre, &weights);
+        let members: Vec<usize> = (0..targets.len()).collect();
+        parallel::map(problem.options.threads, &members, |member| {
+            let name = format!("member {member} {:?}", self.group.paths);
+            let assumed = surrogate::assumed(&self.estimates, seed, &name);
+            surrogate.optimum(&targets[*member], &weights, &assumed, (seed, &name))
+        })
     }
 }

@@ -57,12 +57,7 @@ impl Fit {
             1 => ", 1 more left out because it is much farther off".to_owned(),
             count => format!(", {count} more left out because they are much farther off"),
         };
-        format!(
-            "{} fits of {} evaluations each{left_out}. Digest {}.",
-            self.members.len(),
-            self.evaluations,
-            self.digest
-        )
+        format!("{} fits from {} evaluations{left_out}. Digest {}.", self.members.len(), self.evaluations, self.digest)
     }
 
     /// The tables for the terminal.

@@ -1,7 +1,7 @@
 //! Links that are known, measured in the simulator and fitted.
 
 use fit::{
-    AdviseOptions, Candidate, Fit, Goal, Links, Mode, Model, ModelError, Options, advise, candidates, fit,
+    AdviseOptions, Candidate, Fit, Goal, Links, Mode, Model, ModelError, Options, Progress, advise, candidates, fit,
     simulated_measurement,
 };
 use measured::Measured;
@@ -24,24 +24,28 @@ fn measurement() -> Measured {
     simulated_measurement(&known(), &["lte"], &[901, 902, 903]).expect("the links are a scenario")
 }
 
-fn fitted(measured: &Measured, generations: usize, threads: usize) -> Fit {
+fn fitted(measured: &Measured, evaluations: usize, threads: usize) -> Fit {
     let model = Model::of_measurement(measured, &[]).expect("the measurement is whole");
-    let options = Options { starts: 2, hold: vec!["call".to_owned()], threads, seed: 1 };
-    fit(&model, measured, &options, &mut |progress| progress.evaluations < 10 * generations).expect("the runs succeed")
+    let options = Options { members: 2, hold: vec!["call".to_owned()], threads, seed: 1 };
+    fit(&model, measured, &options, &mut |progress| left(progress, evaluations)).expect("the runs succeed")
+}
+
+fn left(progress: &Progress, evaluations: usize) -> f64 {
+    1.0 - progress.evaluations as f64 / evaluations as f64
 }
 
 #[test]
 fn the_ensemble_depends_on_the_evaluations_and_not_on_the_threads() {
     let measured = measurement();
-    let [one, three] = [1, 3].map(|threads| fitted(&measured, 2, threads));
+    let [one, three] = [1, 3].map(|threads| fitted(&measured, 120, threads));
     assert_eq!(one.digest, three.digest);
     assert_eq!(one, three);
-    assert_eq!(one.evaluations, 20);
+    assert_eq!(one.evaluations, 120);
 }
 
 #[test]
 fn a_fit_of_one_known_path_finds_its_rate_and_beats_the_naive_links() {
-    let fit = fitted(&measurement(), 20, 2);
+    let fit = fitted(&measurement(), 300, 2);
     let of = |key: &str| fit.parameters.iter().find(|parameter| parameter.unknown.key == key).expect("an unknown");
     let (rate, delay) = (of("path.lte.rate").interval.median, of("path.lte.delay").interval.median);
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
@@ -58,8 +62,8 @@ fn a_scenario_with_unknown_keys_is_fitted_and_its_members_are_scenarios() {
     std::fs::write(&file, text).expect("the folder is ours");
     let measured = measurement();
     let model = Model::of_scenario(&file, &measured, &[]).expect("the file has an unknown");
-    let options = Options { starts: 2, hold: vec!["call".to_owned()], threads: 2, seed: 1 };
-    let fit = fit(&model, &measured, &options, &mut |progress| progress.evaluations < 40).expect("the runs succeed");
+    let options = Options { members: 2, hold: vec!["call".to_owned()], threads: 2, seed: 1 };
+    let fit = fit(&model, &measured, &options, &mut |progress| left(progress, 120)).expect("the runs succeed");
     let rate = fit.parameters[0].interval.median;
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
     let out = folder.path().join("out");

@@ -8,7 +8,7 @@ use judge::{Score, candidates, median_size};
 #[test]
 fn fits_of_six_hidden_pairs_predict_goodput_better_than_naive_links() {
     let candidates = candidates(&["cubic", "reno", "bbr", "wvegas"], &["minrtt", "roundrobin"]);
-    let scores = [1, 2, 3, 4, 5, 6].map(|seed| Score::of(seed, 2, 40, &candidates).expect("the runs succeed"));
+    let scores = [1, 2, 3, 4, 5, 6].map(|seed| Score::of(seed, 3, 120, &candidates).expect("the runs succeed"));
     let goodput = scores.each_ref().map(|score| &score.values[0]);
     let mean = |values: [f64; 6]| values.iter().sum::<f64>() / 6.0;
     let [fit, naive] = [1, 2].map(|whose| mean(goodput.map(|predicted| predicted.tau[whose])));

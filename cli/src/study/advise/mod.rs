@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Of a time that has to suffice for a fit and for advice, the share of the fit.
 const FIT_SHARE: f64 = 0.5;
 /// Searches of such a fit.
-const STARTS: usize = 6;
+const MEMBERS: usize = 6;
 /// The algorithms that the running kernel can use now.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// The beginning of the names of Ropewalk's programs in the kernel.
@@ -160,7 +160,7 @@ fn subject(arguments: &Advise, path: &Path) -> Result<Subject, Failure> {
     let measured = read_all(&[path.to_owned()])?;
     let model = Model::of_measurement(&measured, &[])?;
     let threads = threads(arguments.jobs);
-    let options = Options { starts: STARTS, hold: vec!["call".to_owned()], threads, seed: 1 };
+    let options = Options { members: MEMBERS, hold: vec!["call".to_owned()], threads, seed: 1 };
     let fit = fit_within(&model, &measured, &options, &arguments.budget.share(FIT_SHARE))?;
     output::warn(&fit.headline());
     of_fit(fit)

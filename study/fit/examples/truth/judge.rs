@@ -37,18 +37,20 @@ pub(crate) struct Predicted {
 }
 
 impl Score {
-    /// The fit of a pair by so many searches of so many evaluations, and its predictions of `candidates`.
+    /// The fit of a pair with so many members by so many evaluations, and its predictions of `candidates`.
     pub(crate) fn of(
         seed: u64,
-        starts: usize,
+        members: usize,
         evaluations: usize,
         candidates: &[Candidate],
     ) -> Result<Self, fit::Error> {
         let hidden = draw(seed);
         let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
         let model = Model::of_measurement(&measured, &[])?;
-        let options = Options { starts, hold: vec!["call".to_owned()], threads: THREADS, seed };
-        let fit = fit::fit(&model, &measured, &options, &mut |progress| progress.evaluations < evaluations)?;
+        let options = Options { members, hold: vec!["call".to_owned()], threads: THREADS, seed };
+        let fit = fit::fit(&model, &measured, &options, &mut |progress| {
+            1.0 - progress.evaluations as f64 / evaluations as f64
+        })?;
         let run = |links: &[&Links], seeds: &[u64]| {
             outcomes(links, &PATHS.map(str::to_owned), candidates, Goal::Throughput, SECONDS, seeds, THREADS)
         };

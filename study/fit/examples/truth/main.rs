@@ -5,7 +5,7 @@
 //! three repetitions of the usual probes, and fitted. Then 8 congestion controls with 5 schedulers run over the hidden links, the
 //! ensemble, and the naive links.
 //!
-//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [STARTS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
+//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [MEMBERS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
 //! measurements themselves are from what the hidden links carry on average.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
@@ -23,19 +23,21 @@ const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redun
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, default: usize| arguments.get(index).map_or(Ok(default), |text| text.parse());
-    let range =
-        arguments.first().and_then(|text| text.split_once("..")).ok_or("arguments: FROM..TO [STARTS] [EVALUATIONS]")?;
+    let range = arguments
+        .first()
+        .and_then(|text| text.split_once(".."))
+        .ok_or("arguments: FROM..TO [MEMBERS] [EVALUATIONS]")?;
     if arguments.get(1).is_some_and(|word| word == "luck") {
         return print_luck(range.0.parse()?..range.1.parse()?);
     }
-    let (starts, evaluations) = (number(1, 8)?, number(2, 200)?);
+    let (members, evaluations) = (number(1, 8)?, number(2, 960)?);
     let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
     let mut scores = Vec::new();
     println!(
         "pair  tau goodput: ceiling fit naive  error goodput: fit naive  tau delay: ceiling fit naive  error delay: fit naive  within 90 %"
     );
     for seed in range.0.parse::<u64>()?..range.1.parse()? {
-        let score = Score::of(seed, starts, evaluations, &candidates)?;
+        let score = Score::of(seed, members, evaluations, &candidates)?;
         println!("{}", line(&score, seed));
         scores.push(score);
     }
