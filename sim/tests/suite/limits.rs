@@ -3,7 +3,9 @@
 use crate::common::{application, bulk, host, links, one_link, pipe, run};
 use link::{LossModel, PipeConfig};
 use record::{Flow, LimitTimes};
+use scenario::Overrides;
 use scenario::model::{self, Application, Experiment};
+use std::path::Path;
 use units::{Rate, Span};
 
 /// 1 Gbit/s and a round trip of 100 ms.
@@ -91,4 +93,23 @@ fn a_backup_gets_nothing_from_the_scheduler() {
     assert!((backup.scheduler - (20.0 - backup.handshake)).abs() < 1e-6, "{backup:?}");
     let connection = limits(&run.flows[0]);
     assert_eq!(connection.scheduler, 0.0, "the regular path's window is the limit: {connection:?}");
+}
+
+/// An application that stops in the microsecond in which it is woken to write is not waited for: a time that has passed would be
+/// polled for ever. Acknowledgements wake it every 12 to 24 us here, so that some of these times are within.
+#[test]
+fn a_flow_may_stop_at_any_time() {
+    let text = |kind: &str, stop: u64| {
+        format!(
+            "name = \"x\"\nduration = \"40ms\"\n[[path]]\nname = \"p\"\nrate = \"1gbit\"\ndelay = \"200us\"\nqueue = {{ limit = \"100p\" }}\n\
+             [[flow]]\nname = \"f\"\nkind = \"{kind}\"\nstop = \"{stop}ns\"\n[host]\nsend_buffer = \"64kB\"\n"
+        )
+    };
+    for kind in ["tcp", "mptcp", "mpquic"] {
+        for step in 0..300 {
+            let text = text(kind, 20_000_000 + 970 * step);
+            let scenario = scenario::parse("x", &text, Path::new(""), &Overrides::default()).unwrap();
+            assert!(run(&scenario.cells[0].experiment).flows[0].delivered_bytes > 1_000_000, "{kind} {step}");
+        }
+    }
 }

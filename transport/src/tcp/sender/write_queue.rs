@@ -103,8 +103,9 @@ impl WriteQueue {
         self.is_space_due = true;
     }
 
-    /// Stops the application: nothing more is written than has been sent.
+    /// Stops the application: nothing more is written than has been sent, and nothing waits for memory.
     pub(super) fn stop(&mut self, snd_nxt: u64) {
+        self.blocked_until = None;
         self.buffers.clear();
         self.write_ends.clear();
         self.written = self.written.min(snd_nxt);
