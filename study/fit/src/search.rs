@@ -23,9 +23,10 @@ const SEEDS: u64 = 2;
 const NOISE_RUNS: u64 = 6;
 /// Degrees of freedom that the simulated noise counts for next to that of the repetitions.
 const NOISE_FREEDOM: f64 = 4.0;
-/// The error that every model of links has, as a logarithm: without it, quiet observables such as the idle RTT would outweigh
-/// goodput and losses, which decide among algorithms.
+/// The error that every model of links has, as a logarithm: without it, quiet observables would outweigh goodput and losses, which
+/// decide among algorithms. What no traffic moves, the least and the median RTT without load, it has less.
 const MODEL_ERROR: f64 = 0.1;
+const IDLE_ERROR: f64 = 0.03;
 /// The standard deviation of the first generation, as a share of the range.
 const FIRST_STEP: f64 = 0.12;
 /// The prefix of the names of probes' flows.
@@ -202,8 +203,9 @@ impl Target {
         for (name, (own, freedom)) in measured {
             let noise = simulated.get(&name).map_or(own, |(variance, _)| *variance);
             let variance = (NOISE_FREEDOM * noise + freedom * own) / (NOISE_FREEDOM + freedom);
+            let error = if name == "idle.rtt min" || name == "idle.rtt median" { IDLE_ERROR } else { MODEL_ERROR };
             if !is_held(&name, hold) {
-                self.weights.0.insert(name, 1.0 / (variance / repeats + MODEL_ERROR * MODEL_ERROR));
+                self.weights.0.insert(name, 1.0 / (variance / repeats + error * error));
             }
         }
     }

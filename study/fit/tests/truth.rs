@@ -18,5 +18,8 @@ fn fits_of_six_hidden_pairs_predict_goodput_better_than_naive_links() {
     let within: usize = goodput.iter().map(|predicted| predicted.within).sum();
     let widths = goodput.map(|predicted| predicted.half_width);
     assert!(within >= 6 * candidates.len() / 2, "{within} of {} within +-{widths:?}", 6 * candidates.len());
+    let (known, all) =
+        scores.iter().map(|score| score.unknowns[0]).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    assert!(2 * known > all, "{known} of {all} unknowns of paths as the model has them within their intervals");
     assert!(scores.iter().all(|score| score.fit.beats_naive()), "each is nearer to its measurement");
 }

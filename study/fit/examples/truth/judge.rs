@@ -4,6 +4,7 @@
 use fit::{
     Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, median, outcomes, simulated_measurement,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use units::RngStream;
@@ -22,6 +23,18 @@ pub(crate) struct Score {
     pub(crate) values: [Predicted; 2],
     /// The fit.
     pub(crate) fit: Fit,
+    /// How many of the hidden values of unknowns lie within the interval of 90 %, and of how many: on paths as the model has them,
+    /// and on those with other traffic or a trace.
+    pub(crate) unknowns: [(usize, usize); 2],
+}
+
+/// Hidden links.
+pub(crate) struct Hidden {
+    pub(crate) links: Links,
+    /// The values of the model's unknowns, by their keys.
+    pub(crate) values: BTreeMap<String, f64>,
+    /// The paths that have what no model has: other traffic, or a trace of rates.
+    pub(crate) beyond_model: Vec<&'static str>,
 }
 
 /// The predictions of one value.
@@ -44,8 +57,9 @@ impl Score {
         evaluations: usize,
         candidates: &[Candidate],
     ) -> Result<Self, fit::Error> {
-        let hidden = draw(seed);
-        let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
+        let drawn = draw(seed);
+        let hidden = &drawn.links;
+        let measured = simulated_measurement(hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
         let model = Model::of_measurement(&measured, &[])?;
         let options = Options { members, hold: vec!["call".to_owned()], threads: THREADS, seed };
         let fit = fit::fit(&model, &measured, &options, &mut |progress| {
@@ -54,7 +68,7 @@ impl Score {
         let run = |links: &[&Links], seeds: &[u64]| {
             outcomes(links, &PATHS.map(str::to_owned), candidates, Goal::Throughput, SECONDS, seeds, THREADS)
         };
-        let (truth, again) = (run(&[&hidden], SEEDS[0])?, run(&[&hidden], SEEDS[1])?);
+        let (truth, again) = (run(&[hidden], SEEDS[0])?, run(&[hidden], SEEDS[1])?);
         let members: Vec<&Links> = fit.members.iter().map(|member| &member.links).collect();
         let (ensemble, naive) = (run(&members, SEEDS[2])?, run(&[&fit.naive_links], SEEDS[2])?);
         let values: [fn(&Outcome) -> f64; 2] = [|outcome| outcome.goodput_mbps, |outcome| outcome.delay_p95_ms];
@@ -68,7 +82,23 @@ impl Score {
         let values = values.map(|(truth, again, all, naive)| {
             Predicted::new(&truth, &again, &all, &naive, errors.next().unwrap_or_default())
         });
-        Ok(Self { values, fit })
+        Ok(Self { values, unknowns: drawn.found(&fit), fit })
+    }
+}
+
+impl Hidden {
+    fn found(&self, fit: &Fit) -> [(usize, usize); 2] {
+        let mut counts = [(0, 0); 2];
+        for parameter in &fit.parameters {
+            let key = &parameter.unknown.key;
+            if let Some(hidden) = self.values.get(key) {
+                let is_beyond = self.beyond_model.iter().any(|path| key.starts_with(&format!("path.{path}.")));
+                let (within, all) = &mut counts[usize::from(is_beyond)];
+                *within += usize::from((parameter.interval.low..=parameter.interval.high).contains(hidden));
+                *all += 1;
+            }
+        }
+        counts
     }
 }
 
@@ -116,15 +146,25 @@ pub(crate) fn candidates(algorithms: &[&str], schedulers: &[&str]) -> Vec<Candid
 }
 
 /// The hidden links of a seed.
-pub(crate) fn draw(seed: u64) -> Links {
+pub(crate) fn draw(seed: u64) -> Hidden {
     let mut rng = RngStream::named(seed, "hidden links");
     let mut log = |low: f64, high: f64| low * (high / low).powf(rng.unit());
     let mut text = "name = \"hidden\"\nduration = \"10s\"\n".to_owned();
+    let (mut values, mut beyond_model) = (BTreeMap::new(), Vec::new());
     for name in PATHS {
         let (rate, width, deviation) = (1e3 * log(6.0, 30.0), log(1.1, 2.0), log(0.03, 0.3));
         let (delay, jitter, queue) = (1e3 * log(6.0, 45.0), 1e3 * log(0.3, 8.0), log(25.0, 400.0));
         let (to_bad, burst) = (log(0.02, 0.6), log(1.2, 10.0));
-        let rate_keys = match name == "p1" && seed.is_multiple_of(3) {
+        let has_trace = name == "p1" && seed.is_multiple_of(3);
+        let bad_percent = 100.0 * to_bad / (to_bad + 100.0 / burst);
+        let of_wire = [("delay", delay / 1e6), ("jitter", jitter / 1e6), ("queue.limit", queue)];
+        let of_losses = [("loss.share", 0.6 * bad_percent), ("loss.burst", burst)];
+        let of_rate = [("rate", 1e3 * rate), ("walk_width", width), ("walk_deviation", deviation)];
+        let of_rate = if has_trace { &[][..] } else { &of_rate };
+        let known = of_wire.iter().chain(&of_losses).chain(of_rate);
+        values.extend(known.map(|(key, value)| (format!("path.{name}.{key}"), *value)));
+        beyond_model.extend(has_trace.then_some(name));
+        let rate_keys = match has_trace {
             true => "trace = \"lte-a-made.trace\"".to_owned(),
             false => format!(
                 "rate = \"{rate:.0}kbit\"\nrate_walk = {{ min = \"{:.0}kbit\", max = \"{:.0}kbit\", deviation = \"{:.0}kbit\", interval = \
@@ -143,9 +183,11 @@ pub(crate) fn draw(seed: u64) -> Links {
         );
     }
     if seed % 3 != 1 {
+        beyond_model.push("p2");
         text += "[[flow]]\nname = \"web\"\npath = \"p2\"\ncongestion = \"cubic\"\nrequests = { size = { mean = \"300kB\", distribution = \
                  \"pareto\", shape = 1.4 }, think = { mean = \"800ms\", distribution = \"exponential\" } }\n";
     }
     let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");
-    Links { text, sets: Vec::new(), folder, origin: "hidden".to_owned() }
+    let links = Links { text, sets: Vec::new(), folder, origin: "hidden".to_owned() };
+    Hidden { links, values, beyond_model }
 }

@@ -58,7 +58,7 @@ fn print_luck(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
 /// The mean goodput of each kind of download of a pair, Mbit/s: in the measurement that is fitted, and over the hidden links with
 /// many other seeds. Where they differ, the measurement was unlucky, and no fit can know it.
 fn luck(seed: u64) -> Result<Vec<(String, [f64; 2])>, fit::Error> {
-    let (hidden, others) = (draw(seed), (101..125).collect::<Vec<u64>>());
+    let (hidden, others) = (draw(seed).links, (101..125).collect::<Vec<u64>>());
     let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
     let again = simulated_measurement(&hidden, &PATHS, &others)?;
     let mut found = Vec::new();
@@ -120,6 +120,12 @@ fn summary(scores: &[Score]) -> String {
             100.0 * other[1],
             100.0 * within as f64 / (40 * values.len().max(1)) as f64,
         );
+    }
+    for (which, place) in ["as the model has them", "with other traffic or a trace"].iter().zip(0..) {
+        let sum =
+            |part: fn((usize, usize)) -> usize| scores.iter().map(|score| part(score.unknowns[place])).sum::<usize>();
+        let _ =
+            writeln!(text, "unknowns of paths {which}: {} of {} within their interval", sum(|of| of.0), sum(|of| of.1));
     }
     text
 }
