@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 const OUTLIER: f64 = 1.5;
 /// The widest interval of a parameter that is said to be known, as a share of its value.
 const KNOWN: f64 = 0.5;
+/// How near to an end of its range a parameter is at it, as a share of its value.
+const END: f64 = 0.01;
 /// The least number of simulated repetitions by which members are judged.
 const MIN_REPEATS: u64 = 3;
 
@@ -79,7 +81,8 @@ pub struct Parameter {
     pub unknown: Unknown,
     /// Median, and interval of 90 %.
     pub interval: Interval,
-    /// Whether the measurement tells its value: the interval is not wider than half of the value to each side.
+    /// Whether the measurement tells its value: the interval is not wider than half of the value to each side, and the median is not
+    /// at an end of the range, beyond which the value may be.
     pub is_known: bool,
 }
 
@@ -274,7 +277,8 @@ fn parameters(model: &Model, members: &[Member]) -> Vec<Parameter> {
         let mut interval = interval(&values, 0.0);
         interval.low = interval.low.max(unknown.low);
         interval.high = interval.high.min(unknown.high);
-        let is_known = members.len() > 1 && interval.half_width() <= KNOWN;
+        let is_within = interval.median > unknown.low * (1.0 + END) && interval.median * (1.0 + END) < unknown.high;
+        let is_known = members.len() > 1 && is_within && interval.half_width() <= KNOWN;
         Parameter { unknown: unknown.clone(), interval, is_known }
     };
     model.unknowns.iter().enumerate().map(parameter).collect()

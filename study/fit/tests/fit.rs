@@ -50,6 +50,12 @@ fn a_fit_of_one_known_path_finds_its_rate_and_beats_the_naive_links() {
     let (rate, delay) = (of("path.lte.rate").interval.median, of("path.lte.delay").interval.median);
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
     assert!((delay / 0.020 - 1.0).abs() < 0.15, "{delay}");
+    assert!(of("path.lte.rate").is_known && of("path.lte.delay").is_known, "{:?}", fit.parameters);
+    assert!(
+        fit.parameters.iter().all(|it| !it.is_known || it.interval.median > 1.01 * it.unknown.low),
+        "{:?}",
+        fit.parameters
+    );
     assert!(fit.beats_naive(), "{:?} {:?}", fit.distance, fit.naive);
     assert!(fit.distance.held_out < fit.naive.held_out, "{:?} {:?}", fit.distance, fit.naive);
 }
