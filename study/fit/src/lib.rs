@@ -31,7 +31,7 @@ mod surrogate;
 mod text;
 mod unknown;
 
-pub use advise::{Advice, AdviseOptions, Candidate, Goal, Mode, Outcome, Ranked, advise, candidates, outcomes};
+pub use advise::{Advice, AdviseOptions, Candidate, Goal, Mode, Outcome, Ranked, Trial, advise, candidates, outcomes};
 pub use cma::Cma;
 pub use error::Error;
 pub use fitting::{Compared, Fit, Member, ModelError, Parameter, fit};
@@ -39,5 +39,5 @@ pub use interval::{Interval, interval, median};
 pub use links::Links;
 pub use model::{Model, naive_links};
 pub use observe::Distance;
-pub use search::{Options, Progress, simulated_measurement};
+pub use search::{Options, Progress, measurement, simulated_measurement};
 pub use unknown::Unknown;

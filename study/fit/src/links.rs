@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::model::ANY_FLOW;
 use record::Run;
-use runner::{Driver, Job, Simulator};
+use runner::{Driver, Job};
 use scenario::{Cell, Overrides, Scenario};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -58,9 +58,9 @@ impl Links {
 }
 
 /// Runs a cell with a seed.
-pub(crate) fn run(cell: &Cell, seed: u64) -> Result<Run, Error> {
+pub(crate) fn run(driver: &dyn Driver, cell: &Cell, seed: u64) -> Result<Run, Error> {
     let (cancelled, reached) = (AtomicBool::new(false), AtomicU64::new(0));
     let job = Job { experiment: &cell.experiment, seed, raw_folder: None, cancelled: &cancelled, reached: &reached };
     let failed = |error: String| Error::Run(runner::Error::Run(error));
-    Simulator.run(&job).map_err(failed)?.ok_or_else(|| failed("a run was cancelled".to_owned()))
+    driver.run(&job).map_err(failed)?.ok_or_else(|| failed("a run was cancelled".to_owned()))
 }

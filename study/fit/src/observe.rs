@@ -1,6 +1,6 @@
 //! Observables: the numbers of a measurement in which a simulated measurement must agree with it.
 
-use measured::{BulkCall, IdleRtt, MeasuredPath, Summary, TcpFlow, UdpStream};
+use measured::{BulkCall, IdleRtt, MeasuredPath, Parallel, Summary, TcpFlow, UdpStream};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ impl Observables {
         path.idle_rtt.iter().for_each(|idle| all.idle(idle));
         path.udp.iter().for_each(|stream| all.udp(stream));
         path.tcp.iter().for_each(|flow| all.tcp(flow));
+        path.parallel.iter().for_each(|parallel| all.parallel(parallel));
         path.calls.iter().for_each(|call| all.call(call));
         all
     }
@@ -58,6 +59,19 @@ impl Observables {
         let variation = stream.delay_variation_ms.unwrap_or_default();
         self.add(name("delay above min, mean"), &VARIATION, variation.mean);
         self.add(name("delay above min, p95"), &VARIATION, variation.p95);
+    }
+
+    /// What fills the queue: what comes through, and how long it waits.
+    fn parallel(&mut self, parallel: &Parallel) {
+        let flow = &parallel.flow;
+        let name = |what: &str| {
+            format!("parallel.{}.{}.{what}", flow.congestion.as_deref().unwrap_or("cubic"), flow.direction.name())
+        };
+        self.add(name("goodput"), &MBPS, flow.goodput_mbps);
+        let own = Summary::of(flow.rtt_samples.iter().map(|sample| sample.rtt_ms));
+        let rtt = own.or(flow.rtt_ms).unwrap_or_default();
+        self.add(name("rtt mean"), &TAIL, rtt.mean);
+        self.add(name("rtt p95"), &TAIL, rtt.p95);
     }
 
     fn tcp(&mut self, flow: &TcpFlow) {

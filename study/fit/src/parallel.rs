@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The results of `work` on each input, in their order.
 pub(crate) fn map<T: Sync, R: Send>(threads: usize, inputs: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if threads == 1 {
+        return inputs.iter().map(work).collect();
+    }
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(inputs.len())));
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, inputs.len().max(1)) {

@@ -1,6 +1,6 @@
 //! The measurement of a path, made again in the simulator: the same probes, for as long, as flows of a scenario.
 
-use measured::{BulkCall, Direction, IdleRtt, MeasuredPath, TcpFlow, UdpStream};
+use measured::{BulkCall, Direction, IdleRtt, MeasuredPath, Parallel, STREAMS, TcpFlow, UdpStream};
 use record::{Flow, Run, Series};
 
 /// Time between two probes, in which queues empty, seconds.
@@ -23,6 +23,8 @@ pub(crate) enum Probe {
     Udp { direction: Direction, seconds: f64, rate_mbps: f64, payload_bytes: u64 },
     /// One TCP flow; goodput by intervals of `interval_s`.
     Tcp { direction: Direction, congestion: String, seconds: f64, interval_s: f64 },
+    /// Several TCP flows at a time.
+    Parallel { direction: Direction, congestion: String, seconds: f64, streams: u32 },
     /// Small datagrams next to a TCP flow.
     Call { direction: Direction, congestion: String, seconds: f64, interval_s: f64, payload_bytes: u64 },
 }
@@ -42,6 +44,14 @@ pub(crate) fn plan(path: &MeasuredPath) -> (Vec<Probe>, Vec<String>) {
             congestion,
             seconds: bounded(flow.seconds, 8.0),
             interval_s: flow.interval_s.filter(|interval| *interval >= SAMPLE_S).unwrap_or(1.0),
+        });
+    }
+    for Parallel { streams, flow } in &path.parallel {
+        add_known(&mut probes, &mut notes, &path.name, flow.congestion.as_deref(), |congestion| Probe::Parallel {
+            direction: flow.direction,
+            congestion,
+            seconds: bounded(flow.seconds, 8.0),
+            streams: *streams,
         });
     }
     for call in &path.calls {
@@ -67,6 +77,7 @@ pub(crate) fn usual() -> Vec<Probe> {
         Probe::Udp { direction, seconds: 4.0, rate_mbps: 2.0, payload_bytes: 1200 },
         tcp(DEFAULT_CONGESTION),
         tcp("bbr"),
+        Probe::Parallel { direction, congestion: congestion.clone(), seconds: 6.0, streams: STREAMS },
         Probe::Call { direction, congestion, seconds: 6.0, interval_s: 0.02, payload_bytes: 160 },
     ]
 }
@@ -110,6 +121,10 @@ impl Probe {
     fn is_repetition_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Udp { direction, .. }, Self::Udp { direction: other, .. }) => direction == other,
+            (
+                Self::Parallel { direction, congestion, streams, .. },
+                Self::Parallel { direction: other, congestion: name, streams: count, .. },
+            ) => (direction, congestion, streams) == (other, name, count),
             (Self::Tcp { direction, congestion, .. }, Self::Tcp { direction: other, congestion: name, .. })
             | (Self::Call { direction, congestion, .. }, Self::Call { direction: other, congestion: name, .. }) => {
                 (direction, congestion) == (other, name)
@@ -123,6 +138,7 @@ impl Probe {
         match self {
             Self::Idle { .. } => "idle".to_owned(),
             Self::Udp { direction, .. } => format!("udp.{}", direction.name()),
+            Self::Parallel { direction, congestion, .. } => format!("parallel.{congestion}.{}", direction.name()),
             Self::Tcp { direction, congestion, .. } => format!("tcp.{congestion}.{}", direction.name()),
             Self::Call { direction, congestion, .. } => format!("call.{congestion}.{}", direction.name()),
         }
@@ -133,6 +149,7 @@ impl Probe {
             Self::Idle { seconds, .. }
             | Self::Udp { seconds, .. }
             | Self::Tcp { seconds, .. }
+            | Self::Parallel { seconds, .. }
             | Self::Call { seconds, .. } => *seconds,
         }
     }
@@ -161,13 +178,20 @@ fn flow(probe: &Probe, path: &str, name: &str, at: f64) -> String {
     let tcp = |direction, congestion: &str| format!("{}congestion = \"{congestion}\"\n", head("", direction));
     match probe {
         Probe::Idle { interval_s, .. } => {
-            let think = format!("requests = {{ size = \"64b\", think = \"{}ms\" }}\n", ms(*interval_s));
+            // The first answer would wait for the handshake, and few are enough for it to be the 95th percentile.
+            let think = format!(
+                "requests = {{ size = \"64b\", think = \"{}ms\" }}\nhost = {{ handshake = false }}\n",
+                ms(*interval_s)
+            );
             head("", Direction::Down) + &think
         }
         Probe::Udp { direction, rate_mbps, payload_bytes, .. } => {
             head("", *direction) + &datagrams(*rate_mbps, *payload_bytes)
         }
         Probe::Tcp { direction, congestion, .. } => tcp(*direction, congestion),
+        Probe::Parallel { direction, congestion, streams, .. } => {
+            format!("{}count = {streams}\n", tcp(*direction, congestion))
+        }
         Probe::Call { direction, congestion, interval_s, payload_bytes, .. } => {
             let rate_mbps = *payload_bytes as f64 * 8e-6 / interval_s;
             let other = if *direction == Direction::Down { Direction::Up } else { Direction::Down };
@@ -210,12 +234,18 @@ pub(crate) fn results(probes: &[Probe], path: &str, prefix: &str, run: &Run, rep
         let (name, start) = (format!("{prefix}{index}"), at);
         at += probe.seconds() + PAUSE_S;
         let found = |suffix: &str| run.flows.iter().find(|flow| flow.name == format!("{name}{suffix}"));
+        if let Probe::Parallel { streams, .. } = probe {
+            let flow = together(probe, run, &name, start);
+            measured.parallel.extend(flow.map(|flow| Parallel { streams: *streams, flow: TcpFlow { repeat, ..flow } }));
+            continue;
+        }
         let Some(flow) = found("") else { continue };
         let series = run.series.iter().find(|series| series.subject == format!("flow {name}"));
         match probe {
             Probe::Idle { interval_s, .. } => measured.idle_rtt.extend(idle(flow, *interval_s, repeat)),
             Probe::Udp { .. } => measured.udp.push(stream(probe, flow, repeat)),
             Probe::Tcp { .. } => measured.tcp.push(tcp(probe, flow, series, start, repeat)),
+            Probe::Parallel { .. } => unreachable!("above"),
             Probe::Call { .. } => {
                 let ends = found("-there").zip(found("-back"));
                 measured.calls.extend(ends.map(|ends| call(probe, flow, ends, repeat)));
@@ -301,6 +331,29 @@ fn tcp(probe: &Probe, flow: &Flow, series: Option<&Series>, start: f64, repeat: 
         retransmitted_segments: Some(flow.retransmitted_packets.min(flow.sent_packets)),
         mss_bytes: None,
     }
+}
+
+/// Parallel flows as one.
+fn together(probe: &Probe, run: &Run, name: &str, start: f64) -> Option<TcpFlow> {
+    let Probe::Parallel { direction, congestion, seconds, streams } = probe else { unreachable!("several flows") };
+    let names: Vec<String> = (1..=*streams).map(|number| format!("{name}-{number}")).collect();
+    let flows: Vec<&Flow> = run.flows.iter().filter(|flow| names.contains(&flow.name)).collect();
+    let of = |name: &str| run.series.iter().find(move |series| series.subject == format!("flow {name}"));
+    let rtts = flows
+        .iter()
+        .filter_map(|flow| of(&flow.name))
+        .flat_map(|series| window(series, "srtt_ms", start, start + seconds));
+    let sum = |value: fn(&Flow) -> u64| flows.iter().map(|flow| value(flow)).sum();
+    (!flows.is_empty()).then(|| TcpFlow {
+        congestion: Some(congestion.clone()),
+        seconds: Some(*seconds),
+        bytes: Some(sum(|flow| flow.delivered_bytes)),
+        goodput_mbps: Some(flows.iter().map(|flow| flow.goodput_mbps).sum()),
+        rtt_ms: measured::Summary::of(rtts.filter(|rtt| *rtt > 0.0)),
+        sent_segments: Some(sum(|flow| flow.sent_packets)),
+        retransmitted_segments: Some(sum(|flow| flow.retransmitted_packets.min(flow.sent_packets))),
+        ..TcpFlow::new(*direction)
+    })
 }
 
 /// The finite values of a column at the samples from after `start` until `end`, seconds.

@@ -9,6 +9,8 @@ use crate::random::Normal;
 use crate::surrogate::{self, Simulated, Surrogate};
 use crate::{Error, Links, Model, parallel};
 use measured::{Measured, MeasuredPath};
+use runner::{Driver, Simulator};
+use std::sync::Arc;
 
 /// Points of a generation of each search.
 const POPULATION: usize = 40;
@@ -164,21 +166,29 @@ impl<'a> Problem<'a> {
 }
 
 fn observe(links: &Links, plans: &[(&str, Vec<Probe>)], seeds: &[u64]) -> Result<Vec<Observables>, Error> {
-    Ok(measure(links, plans, seeds)?.iter().map(Observables::of).collect())
+    Ok(measure(&Simulator, links, plans, seeds, 1)?.iter().map(Observables::of).collect())
 }
 
-/// Simulated measurements by the probes of some paths over links, with one repetition per seed. Paths are measured one after
-/// another, as if alone.
-pub(crate) fn measure(links: &Links, plans: &[(&str, Vec<Probe>)], seeds: &[u64]) -> Result<Vec<MeasuredPath>, Error> {
-    let mut all = Measured::default();
+/// Measurements by the probes of some paths over links, with one repetition per seed. Each path is measured alone.
+fn measure(
+    driver: &dyn Driver,
+    links: &Links,
+    plans: &[(&str, Vec<Probe>)],
+    seeds: &[u64],
+    threads: usize,
+) -> Result<Vec<MeasuredPath>, Error> {
+    let mut jobs = Vec::new();
     for (path, probes) in plans {
         let (tables, seconds) = probe::flows(probes, path, PREFIX);
-        let scenario = links.scenario(&tables, &probe::sets(seconds))?;
-        for (repeat, seed) in seeds.iter().enumerate() {
-            let run = links::run(&scenario.cells[0], *seed)?;
-            let paths = vec![probe::results(probes, path, PREFIX, &run, repeat as u32)];
-            all.merge(Measured { paths, ..Measured::default() });
-        }
+        let cell = Arc::new(links.scenario(&tables, &probe::sets(seconds))?.cells.remove(0));
+        jobs.extend(seeds.iter().zip(0..).map(|(seed, repeat)| (*path, probes, Arc::clone(&cell), *seed, repeat)));
+    }
+    let done: Vec<Result<MeasuredPath, Error>> = parallel::map(threads, &jobs, |(path, probes, cell, seed, repeat)| {
+        Ok(probe::results(probes, path, PREFIX, &links::run(driver, cell, *seed)?, *repeat))
+    });
+    let mut all = Measured::default();
+    for path in done {
+        all.merge(Measured { paths: vec![path?], ..Measured::default() });
     }
     Ok(all.paths)
 }
@@ -189,10 +199,27 @@ pub(crate) fn measure(links: &Links, plans: &[(&str, Vec<Probe>)], seeds: &[u64]
 /// # Errors
 /// The links are no scenario, or lack a path.
 pub fn simulated_measurement(links: &Links, paths: &[&str], seeds: &[u64]) -> Result<Measured, Error> {
-    let probes = probe::usual();
+    measurement(&Simulator, links, paths, &[], seeds, 1)
+}
+
+/// As [`simulated_measurement`], with the runs of any driver, such as the lab's kernels. Probes whose names begin with one of
+/// `without` are not made: a driver may not have all of them.
+///
+/// # Errors
+/// The links are no scenario, lack a path, or a run fails.
+pub fn measurement(
+    driver: &dyn Driver,
+    links: &Links,
+    paths: &[&str],
+    without: &[String],
+    seeds: &[u64],
+    threads: usize,
+) -> Result<Measured, Error> {
+    let mut probes = probe::usual();
+    probes.retain(|probe| !is_held(&probe.prefix(), without));
     let plans: Vec<(&str, Vec<Probe>)> = paths.iter().map(|path| (*path, probes.clone())).collect();
     let program = Some(format!("ropewalk {}, in virtual time", runner::VERSION));
-    Ok(Measured { program, paths: measure(links, &plans, seeds)?, ..Measured::default() })
+    Ok(Measured { program, paths: measure(driver, links, &plans, seeds, threads)?, ..Measured::default() })
 }
 
 impl Target {

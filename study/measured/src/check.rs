@@ -1,6 +1,8 @@
 //! What a document has to keep to beyond its types.
 
-use crate::{BulkCall, IdleRtt, Measured, MeasuredPath, Policer, RttSample, Summary, TcpFlow, Together, UdpStream};
+use crate::{
+    BulkCall, IdleRtt, Measured, MeasuredPath, Parallel, Policer, RttSample, Summary, TcpFlow, Together, UdpStream,
+};
 use std::collections::BTreeSet;
 
 /// The first value that contradicts the meaning of its key, as `key: fault`.
@@ -25,6 +27,12 @@ fn check_path(path: &MeasuredPath) -> Result<(), String> {
     each("idle_rtt", &path.idle_rtt, check_idle)?;
     each("udp", &path.udp, check_udp)?;
     each("tcp", &path.tcp, check_tcp)?;
+    each("parallel", &path.parallel, |parallel: &Parallel| {
+        if parallel.streams < 2 {
+            return Err("streams: parallel flows are two or more; a single one belongs to `tcp`".to_owned());
+        }
+        check_tcp(&parallel.flow).map_err(|fault| format!("flow.{fault}"))
+    })?;
     each("calls", &path.calls, check_call)?;
     each("policers", &path.policers, |policer: &Policer| positive("rate_mbps", policer.rate_mbps))
 }

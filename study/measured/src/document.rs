@@ -119,6 +119,8 @@ pub enum StageKind {
     Udp,
     /// One TCP flow.
     Tcp,
+    /// Several TCP flows on one path at a time.
+    Parallel,
     /// Small datagrams next to a bulk flow.
     Call,
     /// Several paths at once.
@@ -132,6 +134,7 @@ impl StageKind {
             Self::IdleRtt => "idle-rtt",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
+            Self::Parallel => "parallel",
             Self::Call => "call",
             Self::Together => "together",
         }

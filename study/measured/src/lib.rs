@@ -21,7 +21,7 @@ mod summary;
 mod together;
 
 pub use document::{Ends, Measured, Options, Stage, StageKind, VERSION};
-pub use path::{BulkCall, Direction, IdleRtt, MeasuredPath, Policer, TcpFlow, UdpStream};
+pub use path::{BulkCall, Direction, IdleRtt, MeasuredPath, Parallel, Policer, STREAMS, TcpFlow, UdpStream};
 pub use read::{Error, parse, read};
 pub use summary::{RttSample, Summary};
 pub use together::{SharedFlow, Together};

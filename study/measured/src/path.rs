@@ -45,6 +45,9 @@ pub struct MeasuredPath {
     /// TCP flows, one at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<TcpFlow>,
+    /// Several TCP flows at a time, which fill the queue where one does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parallel: Vec<Parallel>,
     /// Small datagrams next to a bulk flow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<BulkCall>,
@@ -60,6 +63,7 @@ impl MeasuredPath {
         self.idle_rtt.extend(other.idle_rtt);
         self.udp.extend(other.udp);
         self.tcp.extend(other.tcp);
+        self.parallel.extend(other.parallel);
         self.calls.extend(other.calls);
         self.policers.extend(other.policers);
     }
@@ -201,6 +205,19 @@ pub struct TcpFlow {
     /// The sender's maximum segment size, bytes of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u64>,
+}
+
+/// The number of flows at the same time that `ropewalk probe` starts.
+pub const STREAMS: u32 = 8;
+
+/// TCP flows on one path at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parallel {
+    /// The number of flows.
+    pub streams: u32,
+    /// All of them together: the sums of bytes and rates, and the RTTs of all.
+    pub flow: TcpFlow,
 }
 
 impl TcpFlow {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests read and write files")]
 
-use measured::{Direction, Measured, parse, read};
+use measured::{Direction, Measured, Parallel, parse, read};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -69,9 +69,26 @@ fn a_stream_of_iperf3_has_the_receivers_counts() {
 }
 
 #[test]
-fn parallel_streams_and_a_failure_of_iperf3_are_no_flow() {
+fn parallel_streams_of_iperf3_are_together_what_it_says_of_their_sum() {
+    let name = "iperf3-parallel-reverse.json";
+    let measured = import(name);
+    let path = &measured.paths[0];
+    let [Parallel { streams, flow }] = &path.parallel[..] else { panic!("one set of flows") };
+    assert_eq!((*streams, flow.direction, path.tcp.len()), (2, Direction::Down, 0));
+    assert_eq!(flow.goodput_mbps, Some(said(name, "/end/sum_received/bits_per_second") / 1e6));
+    let sums = [0, 1].map(|interval| said(name, &format!("/intervals/{interval}/sum/bits_per_second")) / 1e6);
+    for (own, sum) in flow.goodput_intervals_mbps.iter().zip(sums) {
+        // The streams' intervals end some microseconds apart.
+        assert!((own / sum - 1.0).abs() < 1e-3, "{own} {sum}");
+    }
+    assert_eq!(flow.goodput_intervals_mbps.len(), 2);
+}
+
+#[test]
+fn streams_in_both_directions_and_a_failure_of_iperf3_are_no_flow() {
     let measured = import("iperf3-bidir.json");
-    assert!(measured.paths[0].tcp.is_empty() && lacks(&measured, "4 parallel streams"));
+    assert!(measured.paths[0].tcp.is_empty() && measured.paths[0].parallel.is_empty());
+    assert!(lacks(&measured, "4 streams"), "{:?}", measured.not_measured);
     let error = parse(r#"{"start": {}, "error": "unable to connect"}"#, "f.json").unwrap_err().to_string();
     assert_eq!(error, "f.json: iperf3 failed: unable to connect");
 }

@@ -69,6 +69,17 @@ pub(crate) struct Flow {
     pub(crate) receiver: ReceiverReport,
 }
 
+impl Flow {
+    /// Two flows at the same time as one: the sums of bytes and segments, and the RTTs of both.
+    pub(crate) fn with(self, other: Self) -> Self {
+        let sender = match (self.sender, other.sender) {
+            (Some(one), Some(other)) => Some(one.with(other)),
+            (one, other) => one.or(other),
+        };
+        Self { sender, receiver: self.receiver.with(other.receiver) }
+    }
+}
+
 /// Datagrams that this end sends evenly, and the server returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echo {

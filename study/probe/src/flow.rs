@@ -48,6 +48,29 @@ pub(crate) struct ReceiverReport {
     pub(crate) intervals: Vec<u64>,
 }
 
+impl SenderReport {
+    /// The report of two flows at the same time.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        self.sent_segments = sum(self.sent_segments, other.sent_segments);
+        self.retransmitted_segments = sum(self.retransmitted_segments, other.retransmitted_segments);
+        self.rtt.extend(other.rtt);
+        self.rtt.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        self
+    }
+}
+
+impl ReceiverReport {
+    /// The report of two flows at the same time.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        self.seconds = self.seconds.max(other.seconds);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.intervals.resize(self.intervals.len().max(other.intervals.len()), 0);
+        self.intervals.iter_mut().zip(other.intervals).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+        self
+    }
+}
+
 /// What an end tells of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -188,5 +211,29 @@ mod tests {
         let report = arrivals.report(Duration::from_millis(600));
         assert_eq!(report.intervals, [16, 20, 0, 0, 7, 0]);
         assert_eq!((report.bytes, report.seconds), (43, 0.6));
+    }
+
+    #[test]
+    fn flows_at_the_same_time_are_the_sum_of_what_each_carried_and_all_rtts_in_order() {
+        let receiver =
+            |seconds, bytes, intervals: &[u64]| ReceiverReport { seconds, bytes, intervals: intervals.to_vec() };
+        let both = receiver(0.3, 12, &[5, 7]).with(receiver(0.4, 9, &[1, 2, 6]));
+        assert_eq!(both, receiver(0.4, 21, &[6, 9, 6]));
+        let sender = |rtt: &[(f64, f64)], sent| SenderReport {
+            rtt: rtt.to_vec(),
+            sent_segments: sent,
+            retransmitted_segments: Some(1),
+            ..SenderReport::default()
+        };
+        let both = sender(&[(0.1, 20.0), (0.3, 22.0)], Some(4)).with(sender(&[(0.2, 30.0)], Some(5)));
+        assert_eq!(
+            both,
+            SenderReport {
+                retransmitted_segments: Some(2),
+                ..sender(&[(0.1, 20.0), (0.2, 30.0), (0.3, 22.0)], Some(9))
+            }
+        );
+        let unknown = sender(&[], Some(4)).with(sender(&[], None));
+        assert_eq!(unknown.sent_segments, None, "a part of a sum is no sum");
     }
 }

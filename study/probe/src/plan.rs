@@ -3,7 +3,7 @@
 use crate::client::Echo;
 use crate::datagram::MIN_LEN;
 use crate::source::PathSource;
-use measured::{Direction, StageKind};
+use measured::{Direction, STREAMS, StageKind};
 use std::time::Duration;
 use units::RngStream;
 
@@ -29,7 +29,7 @@ pub struct Choices {
     pub repeats: u32,
     /// The longest time of a TCP flow.
     pub flow_time: Duration,
-    /// The algorithms of TCP flows. Calls and paths together use the first.
+    /// The algorithms of TCP flows. Parallel flows, calls and paths together use the first.
     pub congestions: Vec<String>,
     /// The most payload of all stages, both directions, bytes.
     pub budget_bytes: u64,
@@ -102,12 +102,17 @@ impl Plan {
         self.flow_bytes
     }
 
+    /// The most payload of each of several flows on one path.
+    pub(crate) fn bytes_of_parallel(&self) -> u64 {
+        self.flow_bytes / u64::from(STREAMS)
+    }
+
     /// The longest time, if each flow lasts as long as it may.
     pub fn time(&self) -> Duration {
         let stage = |stage: &PlannedStage| match stage.kind {
             StageKind::IdleRtt => IDLE.time,
             StageKind::Udp => LOW_RATE.time,
-            StageKind::Tcp | StageKind::Call | StageKind::Together => self.choices.flow_time,
+            StageKind::Tcp | StageKind::Parallel | StageKind::Call | StageKind::Together => self.choices.flow_time,
         };
         let data: Duration = self.stages.iter().map(stage).sum();
         data + Duration::from_secs_f64(OVERHEAD_S).saturating_mul(self.stages.len() as u32)
@@ -123,7 +128,7 @@ impl Plan {
             StageKind::IdleRtt => IDLE.bytes(),
             StageKind::Udp => LOW_RATE.bytes(),
             StageKind::Call => self.call().bytes(),
-            StageKind::Tcp | StageKind::Together => 0,
+            StageKind::Tcp | StageKind::Parallel | StageKind::Together => 0,
         };
         self.stages.iter().map(stage).sum()
     }
@@ -156,6 +161,7 @@ fn one_repeat(choices: &Choices, repeat: u32) -> Vec<PlannedStage> {
         add(StageKind::Udp, &[path], Direction::Up, "");
         for direction in Direction::ALL {
             add(StageKind::Call, &[path], direction, &choices.congestions[0]);
+            add(StageKind::Parallel, &[path], direction, &choices.congestions[0]);
             for congestion in &choices.congestions {
                 add(StageKind::Tcp, &[path], direction, congestion);
             }
@@ -198,15 +204,15 @@ mod tests {
     #[test]
     fn each_repetition_has_every_stage_once() {
         let plan = Plan::new(choices(3, 2)).unwrap();
-        // Of a path: idle, UDP, two calls, four flows. Together: three pairs and all, in two directions.
-        assert_eq!(plan.count(), 2 * (3 * 8 + 4 * 2));
+        // Of a path: idle, UDP, two calls, four flows, parallel ones twice. Together: three pairs and all, in two directions.
+        assert_eq!(plan.count(), 2 * (3 * 10 + 4 * 2));
         for repeat in 0..2 {
             let mut found: Vec<String> =
                 plan.stages.iter().filter(|stage| stage.repeat == repeat).map(|stage| format!("{stage:?}")).collect();
             let count = found.len();
             found.sort();
             found.dedup();
-            assert_eq!((count, found.len()), (32, 32));
+            assert_eq!((count, found.len()), (38, 38));
         }
         assert_eq!(groups(1), Vec::<Vec<usize>>::new());
     }

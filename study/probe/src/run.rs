@@ -7,8 +7,8 @@ use crate::plan::{IDLE, LOW_RATE, Plan, PlannedStage};
 use crate::source::Source;
 use crate::stream::stream;
 use measured::{
-    BulkCall, Direction, Ends, IdleRtt, Measured, Options, RttSample, SharedFlow, Stage, StageKind, Summary, TcpFlow,
-    Together, UdpStream,
+    BulkCall, Direction, Ends, IdleRtt, Measured, Options, Parallel, RttSample, STREAMS, SharedFlow, Stage, StageKind,
+    Summary, TcpFlow, Together, UdpStream,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -113,6 +113,13 @@ fn run_stage(
             let flow = session.flow(&path.source, direction, &planned.congestion, plan.bounds())?;
             let bytes = flow.receiver.bytes;
             found.tcp.push(tcp(flow, direction, &planned.congestion, repeat));
+            Ok(Outcome { bytes })
+        }
+        StageKind::Parallel => {
+            let flow = parallel(session, plan, planned)?;
+            let bytes = flow.receiver.bytes;
+            let flow = tcp(flow, direction, &planned.congestion, repeat);
+            found.parallel.push(Parallel { streams: STREAMS, flow });
             Ok(Outcome { bytes })
         }
         StageKind::Call => {
@@ -240,6 +247,21 @@ fn bulk_call(echoed: &Echoed, flow: &Flow, echo: Echo, planned: &PlannedStage) -
         rtt_samples: samples,
         goodput_mbps: goodput(flow.receiver.bytes, flow.receiver.seconds),
     }
+}
+
+/// Several flows on one path at the same time, as one.
+fn parallel(session: &Session, plan: &Plan, planned: &PlannedStage) -> Result<Flow, Error> {
+    let source = &plan.choices.paths[planned.paths[0]].source;
+    let bounds = Bounds { bytes: plan.bytes_of_parallel(), ..plan.bounds() };
+    thread::scope(|scope| {
+        let start = |_| scope.spawn(|| session.flow(source, planned.direction, &planned.congestion, bounds));
+        let running: Vec<_> = (0..STREAMS).map(start).collect();
+        let end = |flow: thread::ScopedJoinHandle<'_, _>| {
+            flow.join().unwrap_or_else(|_| Err(Error("the flow broke off".to_owned())))
+        };
+        let flows: Vec<Flow> = running.into_iter().map(end).collect::<Result<_, Error>>()?;
+        Ok(flows.into_iter().reduce(Flow::with).unwrap_or_default())
+    })
 }
 
 /// A flow on each path at the same time, each with the name of its path.

@@ -1,6 +1,6 @@
 //! A client and a server on the loopback device: what is counted at both ends, and what is refused.
 
-use measured::{Direction, StageKind};
+use measured::{Direction, Parallel, STREAMS, StageKind};
 use probe::{Choices, Limits, PathSource, Plan, Server, Session, Source, Token, run};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -64,6 +64,12 @@ fn each_stage_is_measured_within_its_bytes_and_both_ends_count_the_same() {
             assert!(tcp.bytes.unwrap() > 0 && tcp.bytes.unwrap() <= plan.flow_bytes());
         }
         assert_eq!((path.calls.len(), path.policers.len()), (2, 2));
+        assert_eq!(path.parallel.iter().map(|parallel| parallel.streams).collect::<Vec<_>>(), [STREAMS; 2]);
+        for Parallel { flow, .. } in &path.parallel {
+            let intervals: f64 = flow.goodput_intervals_mbps.iter().map(|mbps| mbps * 1e6 / 8.0 * 0.1).sum();
+            assert!(flow.bytes.unwrap() > 0 && flow.bytes.unwrap() <= plan.flow_bytes());
+            assert!(intervals <= flow.bytes.unwrap() as f64 + 1.0, "{intervals} of {flow:?}");
+        }
     }
     let together: Vec<_> = measured.together.iter().map(|together| together.flows.len()).collect();
     assert_eq!(together, [2, 2]);

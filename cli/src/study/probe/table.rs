@@ -28,6 +28,7 @@ pub(super) fn table(measured: &Measured, width: usize) -> String {
 fn has_data(path: &MeasuredPath, direction: Direction) -> bool {
     let has_direction = path.udp.iter().any(|udp| udp.direction == direction)
         || path.tcp.iter().any(|tcp| tcp.direction == direction)
+        || path.parallel.iter().any(|parallel| parallel.flow.direction == direction)
         || path.calls.iter().any(|call| call.direction == direction);
     has_direction || direction == Direction::Up && !path.idle_rtt.is_empty()
 }
@@ -65,6 +66,16 @@ fn columns(measured: &Measured, rows: &[(&MeasuredPath, Direction)]) -> Vec<Colu
             share(flows(path, direction, &congestion).map(|tcp| (tcp.retransmitted_segments, tcp.sent_segments)))
         }));
     }
+    let parallel = |path: &MeasuredPath, direction| -> Vec<TcpFlow> {
+        let flows = path.parallel.iter().map(|parallel| &parallel.flow);
+        flows.filter(|flow| flow.direction == direction).cloned().collect()
+    };
+    columns.push(column("parallel Mbit/s", 3, &|path, direction| {
+        number(median(parallel(path, direction).iter().filter_map(|flow| flow.goodput_mbps)), 1)
+    }));
+    columns.push(column("parallel RTT ms", 3, &|path, direction| {
+        number(median(parallel(path, direction).iter().filter_map(|flow| typical(flow.rtt_ms))), 0)
+    }));
     columns.push(column("call RTT ms", 2, &|path, direction| {
         let calls = path.calls.iter().filter(|call| call.direction == direction);
         number(median(calls.filter_map(|call| typical(call.rtt_ms))), 0)

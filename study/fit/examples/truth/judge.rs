@@ -1,9 +1,8 @@
 //! Hidden links drawn by seed, and what a fit of them predicts of candidates, compared with the truth. The example `truth` and a
 //! test share it.
 
-use fit::{
-    Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, interval, median, outcomes, simulated_measurement,
-};
+use fit::{Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, Trial, interval, measurement, median, outcomes};
+use runner::{Driver, Simulator};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,63 @@ use units::RngStream;
 
 pub(crate) const PATHS: [&str; 2] = ["p1", "p2"];
 const SECONDS: f64 = 15.0;
-/// Seeds of the hidden links, of the ceiling, and of the predictions.
-const SEEDS: [&[u64]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8], &[51, 52, 53], &[1, 2, 3]];
+/// Seeds of the predictions.
+const SEEDS: &[u64] = &[1, 2, 3];
 /// Seeds of the repetitions of the measurement.
 pub(crate) const SEEDS_OF_MEASUREMENT: &[u64] = &[901, 902, 903];
-const THREADS: usize = 2;
+pub(crate) const THREADS: usize = 2;
 
-/// What the fit of a pair predicts of 40 candidates, for goodput and for delay.
+/// Where the truth comes from.
+pub(crate) struct Truth<'a> {
+    /// The hidden links of a seed.
+    pub(crate) draw: fn(u64) -> Hidden,
+    /// What carries candidates, and the probes of the measurement, over them.
+    pub(crate) driver: &'a dyn Driver,
+    /// The seeds of the truth, and of the ceiling: the truth again.
+    pub(crate) seeds: [Vec<u64>; 2],
+    /// The probes that the driver cannot make.
+    pub(crate) without: Vec<String>,
+    /// What is held out from the fit.
+    pub(crate) hold: Vec<String>,
+    /// The delay that the driver tells of every candidate.
+    pub(crate) delay: fn(&Outcome) -> f64,
+}
+
+impl Truth<'_> {
+    /// The simulator, with parts that no fitted model has; the truth is a mean over so many seeds.
+    pub(crate) fn simulated(seeds: u64) -> Self {
+        Self {
+            draw,
+            driver: &Simulator,
+            seeds: [(1..=seeds).collect(), vec![51, 52, 53]],
+            without: Vec::new(),
+            hold: vec!["call".to_owned()],
+            delay: |outcome| outcome.delay_p95_ms,
+        }
+    }
+
+    /// What candidates achieve over the hidden links.
+    pub(crate) fn outcomes(
+        &self,
+        hidden: &Links,
+        candidates: &[Candidate],
+        seeds: &[u64],
+    ) -> Result<Vec<Outcome>, fit::Error> {
+        Ok(run(self.driver, &[hidden], candidates, seeds)?.into_iter().map(|of| of[0]).collect())
+    }
+}
+
+fn run(
+    driver: &dyn Driver,
+    links: &[&Links],
+    candidates: &[Candidate],
+    seeds: &[u64],
+) -> Result<Vec<Vec<Outcome>>, fit::Error> {
+    let (paths, goal) = (&PATHS.map(str::to_owned), Goal::Throughput);
+    outcomes(links, candidates, &Trial { paths, goal, seconds: SECONDS, seeds, driver, threads: THREADS })
+}
+
+/// What the fit of a pair predicts of candidates, for goodput and for delay.
 pub(crate) struct Score {
     /// Goodput and p95 delay.
     pub(crate) values: [Predicted; 2],
@@ -41,8 +90,8 @@ pub(crate) struct Hidden {
 pub(crate) struct Predicted {
     /// Kendall's tau with the truth: of the hidden links with other seeds, of the ensemble, of the naive links.
     pub(crate) tau: [f64; 3],
-    /// Relative errors of the ensemble's median and of the naive links, of each candidate; with their signs.
-    pub(crate) errors: [Vec<f64>; 2],
+    /// Relative errors of the ensemble's median, of the naive links and of the ceiling, of each candidate; with their signs.
+    pub(crate) errors: [Vec<f64>; 3],
     /// How many of the candidates lie within the interval.
     pub(crate) within: usize,
     /// The median of the widths of the intervals, half of them, as a share of the value.
@@ -52,30 +101,30 @@ pub(crate) struct Predicted {
 impl Score {
     /// The fit of a pair with so many members by so many evaluations, and its predictions of `candidates`.
     pub(crate) fn of(
+        truth: &Truth<'_>,
         seed: u64,
         members: usize,
         evaluations: usize,
         candidates: &[Candidate],
     ) -> Result<Self, fit::Error> {
-        let drawn = draw(seed);
+        let drawn = (truth.draw)(seed);
         let hidden = &drawn.links;
-        let measured = simulated_measurement(hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
+        let measured = measurement(truth.driver, hidden, &PATHS, &truth.without, SEEDS_OF_MEASUREMENT, THREADS)?;
         let model = Model::of_measurement(&measured, &[])?;
-        let options = Options { members, hold: vec!["call".to_owned()], threads: THREADS, seed };
+        let options = Options { members, hold: truth.hold.clone(), threads: THREADS, seed };
         let fit = fit::fit(&model, &measured, &options, &mut |progress| {
             1.0 - progress.evaluations as f64 / evaluations as f64
         })?;
-        let run = |links: &[&Links], seeds: &[u64]| {
-            outcomes(links, &PATHS.map(str::to_owned), candidates, Goal::Throughput, SECONDS, seeds, THREADS)
-        };
-        let (truth, again) = (run(&[hidden], SEEDS[0])?, run(&[hidden], SEEDS[1])?);
+        let [once, again] = truth.seeds.each_ref().map(|seeds| truth.outcomes(hidden, candidates, seeds));
+        let (once, again) = (once?, again?);
         let members: Vec<&Links> = fit.members.iter().map(|member| &member.links).collect();
-        let (ensemble, naive) = (run(&members, SEEDS[2])?, run(&[&fit.naive_links], SEEDS[2])?);
-        let values: [fn(&Outcome) -> f64; 2] = [|outcome| outcome.goodput_mbps, |outcome| outcome.delay_p95_ms];
+        let predict = |links: &[&Links]| run(&Simulator, links, candidates, SEEDS);
+        let (ensemble, naive) = (predict(&members)?, predict(&[&fit.naive_links])?.concat());
+        let values: [fn(&Outcome) -> f64; 2] = [|outcome| outcome.goodput_mbps, truth.delay];
         let values = values.map(|value| {
-            let first = |all: &[Vec<Outcome>]| all.iter().map(|of| value(&of[0])).collect::<Vec<f64>>();
-            let all: Vec<Vec<f64>> = ensemble.iter().map(|of| of.iter().map(value).collect()).collect();
-            (first(&truth), first(&again), all, first(&naive))
+            let of = |outcomes: &[Outcome]| outcomes.iter().map(value).collect::<Vec<f64>>();
+            let all: Vec<Vec<f64>> = ensemble.iter().map(|outcomes| of(outcomes)).collect();
+            (of(&once), of(&again), all, of(&naive))
         });
         let errors = [fit.model_error.goodput, fit.model_error.delay];
         let mut errors = errors.into_iter();
@@ -111,7 +160,7 @@ impl Predicted {
             intervals.iter().zip(truth).filter(|(interval, truth)| (interval.low..=interval.high).contains(truth));
         Self {
             tau: [kendall(truth, again), kendall(truth, &medians), kendall(truth, naive)],
-            errors: [errors(&medians), errors(naive)],
+            errors: [errors(&medians), errors(naive), errors(again)],
             within: within.count(),
             half_width: median(&intervals.iter().map(fit::Interval::half_width).collect::<Vec<_>>()),
         }
@@ -165,7 +214,7 @@ pub(crate) fn draw(seed: u64) -> Hidden {
         values.extend(known.map(|(key, value)| (format!("path.{name}.{key}"), *value)));
         beyond_model.extend(has_trace.then_some(name));
         let rate_keys = match has_trace {
-            true => "trace = \"lte-a-made.trace\"".to_owned(),
+            true => "trace = \"lte-a-made.trace\"\ntrace_offset = \"random\"".to_owned(),
             false => format!(
                 "rate = \"{rate:.0}kbit\"\nrate_walk = {{ min = \"{:.0}kbit\", max = \"{:.0}kbit\", deviation = \"{:.0}kbit\", interval = \
                  \"100ms\" }}",

@@ -6,18 +6,22 @@
 //! ensemble, and the naive links.
 //!
 //! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [MEMBERS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
-//! measurements themselves are from what the hidden links carry on average.
+//! measurements themselves are from what the hidden links carry on average; or `FROM..TO kernel`: hidden links of the lab, on Linux
+//! in virtual time (see [`kernel`]).
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 mod judge;
+mod kernel;
 
-use fit::{median, simulated_measurement};
-use judge::{PATHS, Predicted, SEEDS_OF_MEASUREMENT, Score, candidates, draw, median_size};
+use fit::{Candidate, median, simulated_measurement};
+use judge::{PATHS, Predicted, SEEDS_OF_MEASUREMENT, Score, Truth, candidates, draw, median_size};
 use std::fmt::Write;
 use std::ops::Range;
 
 const ALGORITHMS: [&str; 8] = ["cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "coupled-bbr"];
+/// Seeds over which the truth of the simulator is a mean.
+const SEEDS: u64 = 24;
 const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redundant"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,23 +31,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .first()
         .and_then(|text| text.split_once(".."))
         .ok_or("arguments: FROM..TO [MEMBERS] [EVALUATIONS]")?;
-    if arguments.get(1).is_some_and(|word| word == "luck") {
-        return print_luck(range.0.parse()?..range.1.parse()?);
+    let seeds: Range<u64> = range.0.parse()?..range.1.parse()?;
+    match arguments.get(1).map(String::as_str) {
+        Some("luck") => return print_luck(seeds),
+        Some("kernel") => return kernel::print(seeds),
+        _ => (),
     }
     let (members, evaluations) = (number(1, 8)?, number(2, 960)?);
     let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
-    let mut scores = Vec::new();
-    println!(
-        "pair  tau goodput: ceiling fit naive  error goodput: fit naive  tau delay: ceiling fit naive  error delay: fit naive  within 90 %"
-    );
-    for seed in range.0.parse::<u64>()?..range.1.parse()? {
-        let score = Score::of(seed, members, evaluations, &candidates)?;
-        println!("{}", line(&score, seed));
+    let (truth, mut scores) = (Truth::simulated(SEEDS), Vec::new());
+    println!("{HEADING}");
+    for seed in seeds {
+        let score = Score::of(&truth, seed, members, evaluations, &candidates)?;
+        println!("{}", line(&score, seed, &candidates));
         scores.push(score);
     }
     print!("{}", summary(&scores));
     Ok(())
 }
+
+const HEADING: &str = "pair  tau goodput: ceiling fit naive  error goodput: fit naive  tau delay: ceiling fit naive  error delay: fit naive  within 90 %";
 
 /// What the measurement of each pair has of downloads, next to what its hidden links carry on average.
 fn print_luck(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
@@ -76,22 +83,24 @@ fn luck(seed: u64) -> Result<Vec<(String, [f64; 2])>, fit::Error> {
 }
 
 /// The scores of a pair.
-fn line(score: &Score, seed: u64) -> String {
+fn line(score: &Score, seed: u64, candidates: &[Candidate]) -> String {
     let mut line = format!("{seed:4}");
     for Predicted { tau, errors, .. } in &score.values {
         let [ceiling, fit, naive] = tau;
-        let [fit_error, naive_error] = errors.each_ref().map(|errors| 100.0 * median_size(errors));
+        let [fit_error, naive_error, _] = errors.each_ref().map(|errors| 100.0 * median_size(errors));
         let _ = write!(line, "  {ceiling:.2} {fit:.2} {naive:.2}  {fit_error:3.0} % {naive_error:3.0} %");
     }
     let [goodput, delay] = score
         .values
         .each_ref()
-        .map(|value| format!("{} of 40 within +-{:.0} %", value.within, 100.0 * value.half_width));
+        .map(|value| format!("{} of {} within +-{:.0} %", value.within, candidates.len(), 100.0 * value.half_width));
     let error = score.fit.model_error;
-    // Candidates are in the order of their algorithms.
-    let of_algorithm = |(name, errors): (&&str, &[f64])| format!(" {name} {:+.0}", 100.0 * median(errors));
-    let by_algorithm = ALGORITHMS.iter().zip(score.values[0].errors[0].chunks(SCHEDULERS.len()));
-    let by_algorithm: String = by_algorithm.map(of_algorithm).collect();
+    let errors = candidates.iter().zip(&score.values[0].errors[0]);
+    let of_algorithm = |name: &&str| {
+        let of: Vec<f64> = errors.clone().filter(|(of, _)| of.congestion == *name).map(|(_, error)| *error).collect();
+        (!of.is_empty()).then(|| format!(" {name} {:+.0}", 100.0 * median(&of)))
+    };
+    let by_algorithm: String = ALGORITHMS.iter().filter_map(of_algorithm).collect();
     line + &format!(
         "  {goodput}, {delay}; model {:.3} {:.3};{by_algorithm} %; {}",
         error.goodput,
@@ -107,18 +116,21 @@ fn summary(scores: &[Score]) -> String {
         let ratio: Vec<f64> = values.iter().map(|value| value.tau[1] / value.tau[0]).collect();
         let naive: Vec<f64> = values.iter().map(|value| value.tau[2] / value.tau[0]).collect();
         let within: usize = values.iter().map(|value| value.within).sum();
-        let (fit, other) = (errors(&values, 0), errors(&values, 1));
+        let [fit, other, floor] = [0, 1, 2].map(|whose| errors(&values, whose));
+        let all: usize = values.iter().map(|value| value.errors[0].len()).sum();
         let _ = writeln!(
             text,
             "{name}: tau / ceiling {:.2} (naive {:.2}) in the median; error {:.0} % in the median and {:.0} % at the 90th percentile \
-             (naive {:.0} and {:.0} %); {:.0} of 100 within their interval",
+             (naive {:.0} and {:.0} %, ceiling {:.0} and {:.0} %); {:.0} of 100 within their interval",
             median(&ratio),
             median(&naive),
             100.0 * fit[0],
             100.0 * fit[1],
             100.0 * other[0],
             100.0 * other[1],
-            100.0 * within as f64 / (40 * values.len().max(1)) as f64,
+            100.0 * floor[0],
+            100.0 * floor[1],
+            100.0 * within as f64 / all.max(1) as f64,
         );
     }
     for (which, place) in ["as the model has them", "with other traffic or a trace"].iter().zip(0..) {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn outcome(goodput_mbps: f64, delay_p95_ms: f64) -> Outcome {
-        Outcome { goodput_mbps, delay_p95_ms, response_ms: 0.0, rival_mbps: 0.0 }
+        Outcome { goodput_mbps, delay_p95_ms, ..Outcome::default() }
     }
 
     fn candidate(name: &str) -> Candidate {

@@ -8,5 +8,5 @@ mod words;
 
 pub use candidate::{Candidate, Mode, candidates};
 pub use choice::{Advice, Goal, Ranked};
-pub use outcome::{Outcome, outcomes};
+pub use outcome::{Outcome, Trial, outcomes};
 pub use run::{AdviseOptions, advise};

@@ -5,6 +5,7 @@ use super::choice::Goal;
 use crate::probe::toml_text;
 use crate::{Error, Links, links, parallel};
 use record::{Flow, Run};
+use runner::Driver;
 use scenario::Cell;
 use serde::{Deserialize, Serialize};
 
@@ -21,61 +22,68 @@ pub struct Outcome {
     /// 95th percentile of the delay of its data, ms: over MPTCP from the send buffer to the acknowledgement, over a relay one
     /// way, otherwise the RTT.
     pub delay_p95_ms: f64,
+    /// 95th percentile of the RTT, ms: over MPTCP of all subflows, over a relay of the connection to it.
+    #[serde(default)]
+    pub rtt_p95_ms: f64,
     /// Mean time of an answer of 200 kB, ms; 0 for goals other than the web.
     pub response_ms: f64,
     /// Mean goodput of CUBIC downloads that compete on each path, Mbit/s; 0 for goals other than fairness.
     pub rival_mbps: f64,
 }
 
-/// The outcome of each candidate over each of `links`, with each of `seeds`: by candidate, then by links. The result does not
-/// depend on the number of threads.
+/// How candidates are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// The paths that they use.
+    pub paths: &'a [String],
+    /// What they are for.
+    pub goal: Goal,
+    /// Length of a run, seconds.
+    pub seconds: f64,
+    /// The seeds over which an outcome is a mean.
+    pub seeds: &'a [u64],
+    /// What makes the runs.
+    pub driver: &'a dyn Driver,
+    /// Threads; outcomes do not depend on their number.
+    pub threads: usize,
+}
+
+/// The outcome of each candidate over each of `links`: by candidate, then by links.
 ///
 /// # Errors
 /// The links are no scenario, lack a path, or a run fails.
-pub fn outcomes(
-    links: &[&Links],
-    paths: &[String],
-    candidates: &[Candidate],
-    goal: Goal,
-    seconds: f64,
-    seeds: &[u64],
-    threads: usize,
-) -> Result<Vec<Vec<Outcome>>, Error> {
+pub fn outcomes(links: &[&Links], candidates: &[Candidate], trial: &Trial<'_>) -> Result<Vec<Vec<Outcome>>, Error> {
     let jobs: Vec<(&Candidate, &Links)> =
         candidates.iter().flat_map(|candidate| links.iter().map(move |links| (candidate, *links))).collect();
-    let done = parallel::map(threads, &jobs, |(candidate, links)| one(links, paths, candidate, goal, seconds, seeds));
+    let done = parallel::map(trial.threads, &jobs, |(candidate, links)| one(links, candidate, trial));
     let done: Vec<Outcome> = done.into_iter().collect::<Result<_, _>>()?;
     Ok(done.chunks(links.len().max(1)).map(<[Outcome]>::to_vec).collect())
 }
 
-fn one(
-    links: &Links,
-    paths: &[String],
-    candidate: &Candidate,
-    goal: Goal,
-    seconds: f64,
-    seeds: &[u64],
-) -> Result<Outcome, Error> {
-    let cell = cell(links, paths, candidate, goal, seconds)?;
+fn one(links: &Links, candidate: &Candidate, trial: &Trial<'_>) -> Result<Outcome, Error> {
+    let cell = cell(links, candidate, trial)?;
     let mut sum = Outcome::default();
-    for seed in seeds {
-        let outcome = Outcome::of(&links::run(&cell, *seed)?, candidate);
+    for seed in trial.seeds {
+        let outcome = Outcome::of(&links::run(trial.driver, &cell, *seed)?, candidate);
         sum.goodput_mbps += outcome.goodput_mbps;
         sum.delay_p95_ms += outcome.delay_p95_ms;
+        sum.rtt_p95_ms += outcome.rtt_p95_ms;
         sum.response_ms += outcome.response_ms;
         sum.rival_mbps += outcome.rival_mbps;
     }
-    let count = seeds.len().max(1) as f64;
+    let count = trial.seeds.len().max(1) as f64;
     Ok(Outcome {
         goodput_mbps: sum.goodput_mbps / count,
         delay_p95_ms: sum.delay_p95_ms / count,
+        rtt_p95_ms: sum.rtt_p95_ms / count,
         response_ms: sum.response_ms / count,
         rival_mbps: sum.rival_mbps / count,
     })
 }
 
 /// The experiment of a candidate. A flow `stream` of the links' own scenario is replaced; its other flows stay.
-fn cell(links: &Links, paths: &[String], candidate: &Candidate, goal: Goal, seconds: f64) -> Result<Cell, Error> {
+fn cell(links: &Links, candidate: &Candidate, trial: &Trial<'_>) -> Result<Cell, Error> {
+    let Trial { paths, goal, seconds, .. } = *trial;
     let (keys, tunnel) = candidate.keys(paths, goal);
     let mut sets = vec![format!("duration={}ms", (seconds * 1e3).round() as u64)];
     sets.extend(tunnel.map(|tunnel| format!("tunnel={tunnel}")));
@@ -105,6 +113,7 @@ impl Outcome {
         Self {
             goodput_mbps: flow.goodput_mbps,
             delay_p95_ms: delay(flow, &candidate.mode),
+            rtt_p95_ms: flow.rtt_ms.p95,
             response_ms: flow.requests.map_or(0.0, |requests| requests.response_time_ms.mean),
             rival_mbps: rivals.iter().sum::<f64>() / rivals.len().max(1) as f64,
         }

@@ -2,8 +2,9 @@
 
 use super::candidate::{Candidate, Mode};
 use super::choice::{Advice, Goal, NEAR, is_decided, needs, rank, transposed_shares};
-use super::outcome::{Outcome, outcomes};
+use super::outcome::{Outcome, Trial, outcomes};
 use crate::{Error, Links, ModelError};
+use runner::Simulator;
 
 /// Candidates that are run between two looks at the budget.
 const PIECE: usize = 16;
@@ -49,7 +50,8 @@ pub fn advise(
     }
     for (round, (share, keep)) in ROUNDS.into_iter().enumerate() {
         let links = &ensemble[round % ensemble.len().max(1)..][..1];
-        let (tried, results) = try_all(links, paths, &alive, options, SHORT, &[1], &mut || is_within(share))?;
+        let trial = options.trial(paths, SHORT, &[1]);
+        let (tried, results) = try_all(links, &alive, &trial, &mut || is_within(share))?;
         if tried.len() < alive.len() && round == 0 {
             left_out.push(untried(&alive[tried.len()..]));
         }
@@ -72,14 +74,17 @@ pub fn advise(
     Ok(Advice { goal: options.goal, fits, ranked, default, is_decided, measure: Vec::new(), left_out })
 }
 
+impl AdviseOptions {
+    fn trial<'a>(&self, paths: &'a [String], seconds: f64, seeds: &'a [u64]) -> Trial<'a> {
+        Trial { paths, goal: self.goal, seconds, seeds, driver: &Simulator, threads: self.threads }
+    }
+}
+
 /// Runs candidates until all are done, or the budget of the round is spent: at least one piece of them.
 fn try_all(
     links: &[Links],
-    paths: &[String],
     candidates: &[Candidate],
-    options: &AdviseOptions,
-    seconds: f64,
-    seeds: &[u64],
+    trial: &Trial<'_>,
     is_within: &mut dyn FnMut() -> bool,
 ) -> Result<(Vec<Candidate>, Vec<Vec<Outcome>>), Error> {
     let (links, mut results): (Vec<&Links>, _) = (links.iter().collect(), Vec::new());
@@ -87,7 +92,7 @@ fn try_all(
         if !results.is_empty() && !is_within() {
             break;
         }
-        results.extend(outcomes(&links, paths, piece, options.goal, seconds, seeds, options.threads)?);
+        results.extend(outcomes(&links, piece, trial)?);
     }
     Ok((candidates[..results.len()].to_vec(), results))
 }
@@ -105,7 +110,7 @@ fn last_round(
         if fits > 0 && !is_within(1.0) {
             break;
         }
-        let of_fit = outcomes(&[links], paths, finalists, options.goal, LONG, &SEEDS, options.threads)?;
+        let of_fit = outcomes(&[links], finalists, &options.trial(paths, LONG, &SEEDS))?;
         results.iter_mut().zip(of_fit).for_each(|(results, of_fit)| results.extend(of_fit));
         fits += 1;
     }

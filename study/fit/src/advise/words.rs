@@ -125,6 +125,7 @@ impl Fit {
             ("udp.", "the loss of UDP at a low rate"),
             ("tcp.bbr.", "a download by BBR"),
             ("tcp.cubic.", "a download by CUBIC"),
+            ("parallel.", "several downloads at a time, such as `iperf3 -P 8` has"),
         ];
         let missing = missing.into_iter().filter(|(prefix, _)| !has(prefix)).map(|(_, what)| what.to_owned());
         let open = self.parameters.iter().filter(|parameter| !parameter.is_known);

@@ -31,7 +31,8 @@ impl Seen {
         let all = Observables::of(path);
         let greatest = |direction: Direction| {
             let suffix = format!(".{}.goodput", direction.name());
-            let rates = all.names().filter(|name| name.starts_with("tcp.") && name.ends_with(&suffix));
+            let is_of_flows = |name: &&str| name.starts_with("tcp.") || name.starts_with("parallel.");
+            let rates = all.names().filter(is_of_flows).filter(|name| name.ends_with(&suffix));
             rates.filter_map(|name| all.mean(name)).reduce(f64::max).map(|mbps| (mbps * 1e6).max(1e3))
         };
         let ms = |name: &str| all.mean(name).map(|ms| ms / 1e3);
@@ -41,7 +42,9 @@ impl Seen {
             best: greatest(Direction::Down),
             upload: greatest(Direction::Up),
             rtt: ms("idle.rtt min").or(of_flows),
-            rtt_under_load: ms("tcp.cubic.down.rtt p95").or(ms("tcp.cubic.down.rtt mean")),
+            rtt_under_load: ms("parallel.cubic.down.rtt p95")
+                .or(ms("tcp.cubic.down.rtt p95"))
+                .or(ms("tcp.cubic.down.rtt mean")),
             variation: ms("udp.down.delay above min, mean"),
             loss_percent: all.mean("udp.down.loss"),
             upload_loss_percent: all.mean("udp.up.loss"),

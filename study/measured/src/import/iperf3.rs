@@ -1,8 +1,8 @@
-//! The report of `iperf3 --json`: one TCP flow, or one UDP stream.
+//! The report of `iperf3 --json`: TCP flows in one direction, or one UDP stream.
 
 use super::value::{count, list, number, positive, text};
 use super::{Fault, Source};
-use crate::{Direction, Ends, Measured, RttSample, Summary, TcpFlow, UdpStream};
+use crate::{Direction, Ends, Measured, Parallel, RttSample, Summary, TcpFlow, UdpStream};
 use serde_json::Value;
 
 pub(super) fn import(report: &Value, source: &Source<'_>) -> Result<Measured, Fault> {
@@ -19,15 +19,21 @@ pub(super) fn import(report: &Value, source: &Source<'_>) -> Result<Measured, Fa
     let is_udp = text(report, "/start/test_start/protocol") == Some("UDP");
     let streams = list(report, "/end/streams").len();
     let path = measured.path_mut(source.path);
-    if streams != 1 {
+    let is_one_way = number(report, "/start/test_start/num_streams").is_none_or(|count| count as usize == streams);
+    if streams == 0 || !is_one_way || is_udp && streams > 1 {
         measured.not_measured.push(format!(
-            "{}: {streams} parallel streams share the path, and tell nothing of one: iperf3 without -P and --bidir does",
+            "{}: {streams} streams, of UDP or in both directions, tell nothing of one: iperf3 --json without --bidir, and \
+             without -P for UDP, does",
             source.path
         ));
-    } else if is_udp {
-        path.udp.push(udp(report, direction));
-    } else {
-        path.tcp.push(tcp(report, direction));
+        return Ok(measured);
+    }
+    match (is_udp, streams) {
+        (true, _) => path.udp.push(udp(report, direction)),
+        (false, 1) => path.tcp.push(tcp(report, direction)),
+        (false, _) => path.parallel.push(Parallel { streams: streams as u32, flow: tcp(report, direction) }),
+    }
+    if !is_udp {
         measured.not_measured.extend(missing(report, source, is_reverse));
     }
     Ok(measured)
@@ -65,10 +71,18 @@ fn tcp(report: &Value, direction: Direction) -> TcpFlow {
     let retransmitted = count(report, "/end/sum_sent/retransmits");
     let mss =
         count(report, "/start/tcp_mss_default").or_else(|| count(report, "/start/tcp_mss")).filter(|mss| *mss > 0);
-    let rtt_samples: Vec<RttSample> = unomitted(report).filter_map(rtt).collect();
-    let sender = |key: &str| positive(report, &format!("/end/streams/0/sender/{key}")).map(|micros| micros / 1e3);
-    let summary =
-        Summary { min: sender("min_rtt"), mean: sender("mean_rtt"), max: sender("max_rtt"), ..Summary::default() };
+    let rtt_samples: Vec<RttSample> = intervals_of_streams(report).flatten().filter_map(rtt).collect();
+    let senders = |key: &str| -> Vec<f64> {
+        let streams = list(report, "/end/streams").iter();
+        streams.filter_map(|stream| Some(positive(stream, &format!("/sender/{key}"))? / 1e3)).collect()
+    };
+    let means = senders("mean_rtt");
+    let summary = Summary {
+        min: senders("min_rtt").into_iter().reduce(f64::min),
+        mean: (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64),
+        max: senders("max_rtt").into_iter().reduce(f64::max),
+        ..Summary::default()
+    };
     TcpFlow {
         congestion: text(report, "/end/sender_tcp_congestion").map(str::to_owned),
         seconds: number(report, "/end/sum_received/seconds"),
@@ -86,10 +100,10 @@ fn tcp(report: &Value, direction: Direction) -> TcpFlow {
     }
 }
 
-/// The intervals of the first stream that count.
-fn unomitted(report: &Value) -> impl Iterator<Item = &Value> {
-    let streams = list(report, "/intervals").iter().filter_map(|interval| interval.pointer("/streams/0"));
-    streams.filter(|stream| stream["omitted"] != true)
+/// The streams of each interval that counts.
+fn intervals_of_streams(report: &Value) -> impl Iterator<Item = Vec<&Value>> {
+    let streams = list(report, "/intervals").iter().map(|interval| list(interval, "/streams"));
+    streams.map(|streams| streams.iter().filter(|stream| stream["omitted"] != true).collect())
 }
 
 fn rtt(interval: &Value) -> Option<RttSample> {
@@ -102,10 +116,14 @@ fn rtt(interval: &Value) -> Option<RttSample> {
 fn receiver_intervals(report: &Value) -> Option<(f64, Vec<f64>)> {
     let reports = [Some(report), report.get("server_output_json")];
     reports.into_iter().flatten().find_map(|report| {
-        let received = || unomitted(report).filter(|stream| stream["sender"] == false);
-        let seconds = received().find_map(|stream| number(stream, "/seconds"))?;
-        let whole = received().filter(|stream| number(stream, "/seconds").is_some_and(|found| found > 0.9 * seconds));
-        Some((seconds, whole.filter_map(|stream| Some(number(stream, "/bits_per_second")? / 1e6)).collect()))
+        let received = intervals_of_streams(report).filter_map(|streams| {
+            let received = streams.iter().filter(|stream| stream["sender"] == false);
+            let rates: Vec<f64> = received.clone().filter_map(|stream| number(stream, "/bits_per_second")).collect();
+            Some((received.clone().find_map(|stream| number(stream, "/seconds"))?, rates.iter().sum::<f64>() / 1e6))
+        });
+        let received: Vec<(f64, f64)> = received.collect();
+        let (seconds, _) = *received.first()?;
+        Some((seconds, received.iter().filter(|(found, _)| *found > 0.9 * seconds).map(|(_, rate)| *rate).collect()))
     })
 }
 
