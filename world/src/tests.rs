@@ -166,7 +166,6 @@ fn what_is_posted_arrives_by_its_delay_in_the_order_of_sending() {
 }
 
 #[test]
-#[cfg(debug_assertions)]
 #[should_panic(expected = "time does not advance")]
 fn an_endpoint_that_stays_due_is_found() {
     struct Stuck;

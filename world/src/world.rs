@@ -134,9 +134,7 @@ impl<S: Store, T: Tap<S::Content>> World<S, T> {
         self.work.events += 1;
         let pipes = self.topology.pipes.len() as u32;
         let due = if id < pipes { Due::Pipe(id) } else { Due::Timer(id - pipes) };
-        if cfg!(debug_assertions) {
-            self.progress.check(self.now, &due);
-        }
+        self.progress.check(self.work.events, self.now, &due);
         Some(due)
     }
 

@@ -2,6 +2,7 @@
 //! test share it.
 
 use fit::{Candidate, Fit, Goal, Links, Mode, Model, Options, Outcome, Trial, interval, measurement, median, outcomes};
+use measured::Measured;
 use runner::{Driver, Simulator};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,8 +13,8 @@ pub(crate) const PATHS: [&str; 2] = ["p1", "p2"];
 const SECONDS: f64 = 15.0;
 /// Seeds of the predictions.
 const SEEDS: &[u64] = &[1, 2, 3];
-/// Seeds of the repetitions of the measurement.
-pub(crate) const SEEDS_OF_MEASUREMENT: &[u64] = &[901, 902, 903];
+/// Repetitions of the measurement.
+const REPETITIONS: u64 = 3;
 pub(crate) const THREADS: usize = 2;
 
 /// Where the truth comes from.
@@ -22,8 +23,8 @@ pub(crate) struct Truth<'a> {
     pub(crate) draw: fn(u64) -> Hidden,
     /// What carries candidates, and the probes of the measurement, over them.
     pub(crate) driver: &'a dyn Driver,
-    /// The seeds of the truth, and of the ceiling: the truth again.
-    pub(crate) seeds: [Vec<u64>; 2],
+    /// How many runs the truth is a mean over, and the ceiling: the truth again.
+    pub(crate) runs: [u64; 2],
     /// The probes that the driver cannot make.
     pub(crate) without: Vec<String>,
     /// What is held out from the fit.
@@ -33,12 +34,12 @@ pub(crate) struct Truth<'a> {
 }
 
 impl Truth<'_> {
-    /// The simulator, with parts that no fitted model has; the truth is a mean over so many seeds.
-    pub(crate) fn simulated(seeds: u64) -> Self {
+    /// The simulator, with parts that no fitted model has; the truth is a mean over so many runs.
+    pub(crate) fn simulated(runs: u64) -> Self {
         Self {
             draw,
             driver: &Simulator,
-            seeds: [(1..=seeds).collect(), vec![51, 52, 53]],
+            runs: [runs, 3],
             without: Vec::new(),
             hold: vec!["call".to_owned()],
             delay: |outcome| outcome.delay_p95_ms,
@@ -54,6 +55,17 @@ impl Truth<'_> {
     ) -> Result<Vec<Outcome>, fit::Error> {
         Ok(run(self.driver, &[hidden], candidates, seeds)?.into_iter().map(|of| of[0]).collect())
     }
+
+    /// The measurement of a pair.
+    pub(crate) fn measurement(&self, pair: u64, hidden: &Links) -> Result<Measured, fit::Error> {
+        measurement(self.driver, hidden, &PATHS, &self.without, &seeds(pair, 0, REPETITIONS), THREADS)
+    }
+}
+
+/// Seeds of one purpose, which no other pair and purpose has: links of one name and seed lose the same packets.
+pub(crate) fn seeds(pair: u64, purpose: u64, count: u64) -> Vec<u64> {
+    let first = 10_000 + 1000 * pair + 100 * purpose;
+    (first..first + count).collect()
 }
 
 fn run(
@@ -109,14 +121,14 @@ impl Score {
     ) -> Result<Self, fit::Error> {
         let drawn = (truth.draw)(seed);
         let hidden = &drawn.links;
-        let measured = measurement(truth.driver, hidden, &PATHS, &truth.without, SEEDS_OF_MEASUREMENT, THREADS)?;
+        let measured = truth.measurement(seed, hidden)?;
         let model = Model::of_measurement(&measured, &[])?;
         let options = Options { members, hold: truth.hold.clone(), threads: THREADS, seed };
         let fit = fit::fit(&model, &measured, &options, &mut |progress| {
             1.0 - progress.evaluations as f64 / evaluations as f64
         })?;
-        let [once, again] = truth.seeds.each_ref().map(|seeds| truth.outcomes(hidden, candidates, seeds));
-        let (once, again) = (once?, again?);
+        let run_again = |purpose: u64, runs: u64| truth.outcomes(hidden, candidates, &seeds(seed, purpose, runs));
+        let (once, again) = (run_again(1, truth.runs[0])?, run_again(2, truth.runs[1])?);
         let members: Vec<&Links> = fit.members.iter().map(|member| &member.links).collect();
         let predict = |links: &[&Links]| run(&Simulator, links, candidates, SEEDS);
         let (ensemble, naive) = (predict(&members)?, predict(&[&fit.naive_links])?.concat());

@@ -15,13 +15,13 @@ mod judge;
 mod kernel;
 
 use fit::{Candidate, median, simulated_measurement};
-use judge::{PATHS, Predicted, SEEDS_OF_MEASUREMENT, Score, Truth, candidates, draw, median_size};
+use judge::{PATHS, Predicted, Score, Truth, candidates, draw, median_size, seeds};
 use std::fmt::Write;
 use std::ops::Range;
 
 const ALGORITHMS: [&str; 8] = ["cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "coupled-bbr"];
-/// Seeds over which the truth of the simulator is a mean.
-const SEEDS: u64 = 24;
+/// Runs over which the truth of the simulator is a mean.
+const RUNS: u64 = 24;
 const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redundant"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (members, evaluations) = (number(1, 8)?, number(2, 960)?);
     let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
-    let (truth, mut scores) = (Truth::simulated(SEEDS), Vec::new());
+    let (truth, mut scores) = (Truth::simulated(RUNS), Vec::new());
     println!("{HEADING}");
     for seed in seeds {
         let score = Score::of(&truth, seed, members, evaluations, &candidates)?;
@@ -65,9 +65,9 @@ fn print_luck(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
 /// The mean goodput of each kind of download of a pair, Mbit/s: in the measurement that is fitted, and over the hidden links with
 /// many other seeds. Where they differ, the measurement was unlucky, and no fit can know it.
 fn luck(seed: u64) -> Result<Vec<(String, [f64; 2])>, fit::Error> {
-    let (hidden, others) = (draw(seed).links, (101..125).collect::<Vec<u64>>());
-    let measured = simulated_measurement(&hidden, &PATHS, SEEDS_OF_MEASUREMENT)?;
-    let again = simulated_measurement(&hidden, &PATHS, &others)?;
+    let hidden = draw(seed).links;
+    let measured = Truth::simulated(RUNS).measurement(seed, &hidden)?;
+    let again = simulated_measurement(&hidden, &PATHS, &seeds(seed, 3, RUNS))?;
     let mut found = Vec::new();
     for (path, again) in measured.paths.iter().zip(&again.paths) {
         for congestion in ["cubic", "bbr"] {
