@@ -8,7 +8,7 @@ use judge::{Score, Truth, candidates, median_size};
 #[test]
 fn fits_of_six_hidden_pairs_predict_goodput_better_than_naive_links() {
     let candidates = candidates(&["cubic", "reno", "bbr", "wvegas"], &["minrtt", "roundrobin"]);
-    let truth = Truth::simulated(8);
+    let truth = Truth::simulated(3, 8);
     let scores = [1, 2, 3, 4, 5, 6].map(|seed| Score::of(&truth, seed, 3, 120, &candidates).expect("the runs succeed"));
     let goodput = scores.each_ref().map(|score| &score.values[0]);
     let mean = |values: [f64; 6]| values.iter().sum::<f64>() / 6.0;

@@ -13,8 +13,6 @@ pub(crate) const PATHS: [&str; 2] = ["p1", "p2"];
 const SECONDS: f64 = 15.0;
 /// Seeds of the predictions.
 const SEEDS: &[u64] = &[1, 2, 3];
-/// Repetitions of the measurement.
-const REPETITIONS: u64 = 3;
 pub(crate) const THREADS: usize = 2;
 
 /// Where the truth comes from.
@@ -23,6 +21,8 @@ pub(crate) struct Truth<'a> {
     pub(crate) draw: fn(u64) -> Hidden,
     /// What carries candidates, and the probes of the measurement, over them.
     pub(crate) driver: &'a dyn Driver,
+    /// Repetitions of the measurement.
+    pub(crate) repetitions: u64,
     /// How many runs the truth is a mean over, and the ceiling: the truth again.
     pub(crate) runs: [u64; 2],
     /// The probes that the driver cannot make.
@@ -35,10 +35,11 @@ pub(crate) struct Truth<'a> {
 
 impl Truth<'_> {
     /// The simulator, with parts that no fitted model has; the truth is a mean over so many runs.
-    pub(crate) fn simulated(runs: u64) -> Self {
+    pub(crate) fn simulated(repetitions: u64, runs: u64) -> Self {
         Self {
             draw,
             driver: &Simulator,
+            repetitions,
             runs: [runs, 3],
             without: Vec::new(),
             hold: vec!["call".to_owned()],
@@ -58,7 +59,7 @@ impl Truth<'_> {
 
     /// The measurement of a pair.
     pub(crate) fn measurement(&self, pair: u64, hidden: &Links) -> Result<Measured, fit::Error> {
-        measurement(self.driver, hidden, &PATHS, &self.without, &seeds(pair, 0, REPETITIONS), THREADS)
+        measurement(self.driver, hidden, &PATHS, &self.without, &seeds(pair, 0, self.repetitions), THREADS)
     }
 }
 

@@ -81,6 +81,7 @@ pub(crate) fn print(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>>
     let truth = Truth {
         draw,
         driver: &kernel,
+        repetitions: 3,
         runs: [2, 1],
         // No kernel of the lab sends both ways at once.
         without: vec!["call".to_owned()],

@@ -2,10 +2,10 @@
 //!
 //! Pairs of links are drawn by seed as in the prototype of `ropewalk fit`: rate, walk, delay, jitter, queue, losses in bursts; in
 //! two of three pairs with web traffic on one path, and in one of three with a trace of rates on the other. Each is measured by
-//! three repetitions of the usual probes, and fitted. Then 8 congestion controls with 5 schedulers run over the hidden links, the
+//! repetitions of the usual probes, and fitted. Then 8 congestion controls with 5 schedulers run over the hidden links, the
 //! ensemble, and the naive links.
 //!
-//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [MEMBERS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
+//! `cargo run --release -p ropewalk-fit --example truth -- FROM..TO [REPETITIONS] [MEMBERS] [EVALUATIONS]`, or `FROM..TO luck`: how far the
 //! measurements themselves are from what the hidden links carry on average; or `FROM..TO kernel`: hidden links of the lab, on Linux
 //! in virtual time (see [`kernel`]).
 
@@ -20,6 +20,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 const ALGORITHMS: [&str; 8] = ["cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "coupled-bbr"];
+/// Repetitions of the measurement.
+const REPETITIONS: usize = 6;
 /// Runs over which the truth of the simulator is a mean.
 const RUNS: u64 = 24;
 const SCHEDULERS: [&str; 5] = ["minrtt", "blest", "roundrobin", "linger", "redundant"];
@@ -30,16 +32,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let range = arguments
         .first()
         .and_then(|text| text.split_once(".."))
-        .ok_or("arguments: FROM..TO [MEMBERS] [EVALUATIONS]")?;
+        .ok_or("arguments: FROM..TO [REPETITIONS] [MEMBERS] [EVALUATIONS]")?;
     let seeds: Range<u64> = range.0.parse()?..range.1.parse()?;
     match arguments.get(1).map(String::as_str) {
         Some("luck") => return print_luck(seeds),
         Some("kernel") => return kernel::print(seeds),
         _ => (),
     }
-    let (members, evaluations) = (number(1, 8)?, number(2, 960)?);
+    let (repetitions, members, evaluations) = (number(1, REPETITIONS)?, number(2, 8)?, number(3, 960)?);
     let candidates = candidates(&ALGORITHMS, &SCHEDULERS);
-    let (truth, mut scores) = (Truth::simulated(RUNS), Vec::new());
+    let (truth, mut scores) = (Truth::simulated(repetitions as u64, RUNS), Vec::new());
     println!("{HEADING}");
     for seed in seeds {
         let score = Score::of(&truth, seed, members, evaluations, &candidates)?;
@@ -66,7 +68,7 @@ fn print_luck(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
 /// many other seeds. Where they differ, the measurement was unlucky, and no fit can know it.
 fn luck(seed: u64) -> Result<Vec<(String, [f64; 2])>, fit::Error> {
     let hidden = draw(seed).links;
-    let measured = Truth::simulated(RUNS).measurement(seed, &hidden)?;
+    let measured = Truth::simulated(REPETITIONS as u64, RUNS).measurement(seed, &hidden)?;
     let again = simulated_measurement(&hidden, &PATHS, &seeds(seed, 3, RUNS))?;
     let mut found = Vec::new();
     for (path, again) in measured.paths.iter().zip(&again.paths) {
