@@ -26,7 +26,7 @@ fn measurement() -> Measured {
 
 fn fitted(measured: &Measured, evaluations: usize, threads: usize) -> Fit {
     let model = Model::of_measurement(measured, &[]).expect("the measurement is whole");
-    let options = Options { members: 2, hold: vec!["call".to_owned()], threads, seed: 1 };
+    let options = Options { members: 4, hold: vec!["call".to_owned()], threads, seed: 1 };
     fit(&model, measured, &options, &mut |progress| left(progress, evaluations)).expect("the runs succeed")
 }
 
@@ -69,7 +69,7 @@ fn a_scenario_with_unknown_keys_is_fitted_and_its_members_are_scenarios() {
     let measured = measurement();
     let model = Model::of_scenario(&file, &measured, &[]).expect("the file has an unknown");
     let options = Options { members: 2, hold: vec!["call".to_owned()], threads: 2, seed: 1 };
-    let fit = fit(&model, &measured, &options, &mut |progress| left(progress, 120)).expect("the runs succeed");
+    let fit = fit(&model, &measured, &options, &mut |progress| left(progress, 240)).expect("the runs succeed");
     let rate = fit.parameters[0].interval.median;
     assert!((rate / 12e6 - 1.0).abs() < 0.1, "{rate}");
     let out = folder.path().join("out");

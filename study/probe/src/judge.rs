@@ -26,6 +26,7 @@ pub(crate) fn policer(path: &MeasuredPath, direction: Direction) -> Policer {
     let verdicts: Vec<Option<bool>> = flows.iter().map(|flow| is_policed(path, flow)).collect();
     let has = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
     let found = match (has(Some(true)), has(Some(false))) {
+        _ if parallel_flows_queue(path, direction) => Some(false),
         (yes, no) if yes > no => Some(true),
         (yes, no) if no > yes => Some(false),
         _ => None,
@@ -38,14 +39,30 @@ pub(crate) fn policer(path: &MeasuredPath, direction: Direction) -> Policer {
     Policer { direction, found, rate_mbps: rate, burst_bytes: burst.map(|bytes| bytes as u64) }
 }
 
+/// Whether several flows at a time fill a queue: behind a policer they would lose instead.
+fn parallel_flows_queue(path: &MeasuredPath, direction: Direction) -> bool {
+    let flows = path.parallel.iter().map(|parallel| &parallel.flow).filter(|flow| flow.direction == direction);
+    let idle = idle_ms(path);
+    median(flows.filter_map(|flow| flow.rtt_ms?.p50)).is_some_and(|rtt| idle.is_finite() && is_queued(rtt - idle, idle))
+}
+
+/// The least of the median RTTs without load, ms; infinite if there is none.
+fn idle_ms(path: &MeasuredPath) -> f64 {
+    path.idle_rtt.iter().filter_map(|idle| idle.rtt_ms?.p50).fold(f64::INFINITY, f64::min)
+}
+
+fn is_queued(waiting_ms: f64, idle_ms: f64) -> bool {
+    waiting_ms > MAX_QUEUE_MS.max(MAX_QUEUE_SHARE * idle_ms)
+}
+
 /// What one flow tells: a queue that grows is no policer; losses without a queue and a burst are one.
 fn is_policed(path: &MeasuredPath, flow: &TcpFlow) -> Option<bool> {
-    let idle = path.idle_rtt.iter().filter_map(|idle| idle.rtt_ms?.p50).fold(f64::INFINITY, f64::min);
+    let idle = idle_ms(path);
     let queued = flow.rtt_ms?.p50? - idle;
     if !idle.is_finite() {
         return None;
     }
-    if queued > MAX_QUEUE_MS.max(MAX_QUEUE_SHARE * idle) {
+    if is_queued(queued, idle) {
         return Some(false);
     }
     let retransmitted = share(flow.retransmitted_segments, flow.sent_segments)?;
@@ -126,7 +143,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measured::{IdleRtt, Summary, UdpStream};
+    use measured::{IdleRtt, Parallel, Summary, UdpStream};
 
     /// A path with an idle RTT of 20 ms, a share of losses at a low rate, and a flow: RTT, share retransmitted, intervals.
     fn path(lost: u64, rtt: f64, retransmitted: u64, intervals: &[f64]) -> MeasuredPath {
@@ -163,6 +180,16 @@ mod tests {
         assert_eq!(found(&path(0, 21.0, 50, &stalls)), None, "no burst that later ones do not have, too");
         assert_eq!(found(&path(0, 21.0, 0, &POLICED)), None, "no losses");
         assert_eq!(policer(&path(0, 21.0, 50, &POLICED), Direction::Up).found, None, "no flow in this direction");
+    }
+
+    #[test]
+    fn several_flows_that_wait_in_a_queue_tell_that_there_is_no_policer() {
+        let with = |rtt| {
+            let flow = TcpFlow { rtt_ms: Summary::of([rtt]), ..TcpFlow::new(Direction::Down) };
+            MeasuredPath { parallel: vec![Parallel { streams: 8, flow }], ..path(0, 21.0, 50, &POLICED) }
+        };
+        assert_eq!(policer(&with(60.0), Direction::Down).found, Some(false));
+        assert_eq!(policer(&with(22.0), Direction::Down).found, Some(true));
     }
 
     #[test]
