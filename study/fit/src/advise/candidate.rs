@@ -14,6 +14,9 @@ const FIRST_SCHEDULERS: [&str; 6] = ["minrtt", "linger", "blest", "roundrobin", 
 const NO_CHOICE: [&str; 4] = ["uncontrolled", "policy", "dctcp", "prague"];
 /// A scheduler that uses one path, which the single paths show as well.
 const ONE_PATH: &str = "fixed";
+/// When a candidate starts, seconds: rates that vary have left the values with which they begin, as they have whenever a
+/// connection is made.
+pub(super) const START_S: u64 = 20;
 /// The scheduler of upstream Linux.
 const KERNEL_SCHEDULER: &str = "linger";
 
@@ -126,7 +129,11 @@ impl Candidate {
         let list = format!("[{}]", quoted.join(", "));
         let (congestion, scheduler) =
             (toml_text(&self.congestion), self.scheduler.as_ref().map(|name| toml_text(name)));
-        let mut keys = vec![("name", "\"stream\"".to_owned()), ("start_within", "\"300ms\"".to_owned())];
+        let mut keys = vec![
+            ("name", "\"stream\"".to_owned()),
+            ("start", format!("\"{START_S}s\"")),
+            ("start_within", "\"300ms\"".to_owned()),
+        ];
         if goal == Goal::Web {
             let requests = "{ size = { mean = \"200kB\", distribution = \"exponential\" }, think = \"200ms\" }";
             keys.push(("requests", requests.to_owned()));

@@ -1,6 +1,6 @@
 //! What a candidate achieves over given links.
 
-use super::candidate::{Candidate, Mode};
+use super::candidate::{Candidate, Mode, START_S};
 use super::choice::Goal;
 use crate::probe::toml_text;
 use crate::{Error, Links, links, parallel};
@@ -85,7 +85,7 @@ fn one(links: &Links, candidate: &Candidate, trial: &Trial<'_>) -> Result<Outcom
 fn cell(links: &Links, candidate: &Candidate, trial: &Trial<'_>) -> Result<Cell, Error> {
     let Trial { paths, goal, seconds, .. } = *trial;
     let (keys, tunnel) = candidate.keys(paths, goal);
-    let mut sets = vec![format!("duration={}ms", (seconds * 1e3).round() as u64)];
+    let mut sets = vec![format!("duration={}ms", (seconds * 1e3).round() as u64 + 1000 * START_S)];
     sets.extend(tunnel.map(|tunnel| format!("tunnel={tunnel}")));
     let mut tables = String::new();
     let has_stream = links.text.contains(&format!("name = \"{STREAM}\""));
@@ -98,7 +98,10 @@ fn cell(links: &Links, candidate: &Candidate, trial: &Trial<'_>) -> Result<Cell,
     }
     if goal == Goal::Fair {
         let rival = |(index, path): (usize, &String)| {
-            format!("[[flow]]\nname = \"{RIVAL}{index}\"\npath = {}\ncongestion = \"cubic\"\n", toml_text(path))
+            format!(
+                "[[flow]]\nname = \"{RIVAL}{index}\"\npath = {}\ncongestion = \"cubic\"\nstart = \"{START_S}s\"\n",
+                toml_text(path)
+            )
         };
         tables.extend(paths.iter().enumerate().map(rival));
     }
