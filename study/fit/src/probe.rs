@@ -234,22 +234,21 @@ pub(crate) fn results(probes: &[Probe], path: &str, prefix: &str, run: &Run, rep
         let (name, start) = (format!("{prefix}{index}"), at);
         at += probe.seconds() + PAUSE_S;
         let found = |suffix: &str| run.flows.iter().find(|flow| flow.name == format!("{name}{suffix}"));
-        if let Probe::Parallel { streams, .. } = probe {
-            let flow = together(probe, run, &name, start);
-            measured.parallel.extend(flow.map(|flow| Parallel { streams: *streams, flow: TcpFlow { repeat, ..flow } }));
-            continue;
-        }
-        let Some(flow) = found("") else { continue };
         let series = run.series.iter().find(|series| series.subject == format!("flow {name}"));
-        match probe {
-            Probe::Idle { interval_s, .. } => measured.idle_rtt.extend(idle(flow, *interval_s, repeat)),
-            Probe::Udp { .. } => measured.udp.push(stream(probe, flow, repeat)),
-            Probe::Tcp { .. } => measured.tcp.push(tcp(probe, flow, series, start, repeat)),
-            Probe::Parallel { .. } => unreachable!("above"),
-            Probe::Call { .. } => {
+        match (probe, found("")) {
+            (Probe::Parallel { streams, .. }, _) => {
+                let flow = together(probe, run, &name, start);
+                let flow = flow.map(|flow| Parallel { streams: *streams, flow: TcpFlow { repeat, ..flow } });
+                measured.parallel.extend(flow);
+            }
+            (Probe::Idle { interval_s, .. }, Some(flow)) => measured.idle_rtt.extend(idle(flow, *interval_s, repeat)),
+            (Probe::Udp { .. }, Some(flow)) => measured.udp.push(stream(probe, flow, repeat)),
+            (Probe::Tcp { .. }, Some(flow)) => measured.tcp.push(tcp(probe, flow, series, start, repeat)),
+            (Probe::Call { .. }, Some(flow)) => {
                 let ends = found("-there").zip(found("-back"));
                 measured.calls.extend(ends.map(|ends| call(probe, flow, ends, repeat)));
             }
+            (_, None) => (),
         }
     }
     measured
