@@ -253,7 +253,7 @@ pub(crate) struct Probe {
     /// Longest time of a TCP flow
     #[arg(long, value_name = "S", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub(crate) seconds: u64,
-    /// Congestion controls of the TCP flows; the first one is that of calls and of paths together
+    /// Congestion controls of the TCP flows; the first one is that of parallel flows, calls and paths together
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cubic,bbr")]
     pub(crate) congestion: Vec<String>,
     /// The most that may pass in both directions
