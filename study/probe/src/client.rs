@@ -76,7 +76,7 @@ impl Flow {
             (Some(one), Some(other)) => Some(one.with(other)),
             (one, other) => one.or(other),
         };
-        Self { sender, receiver: self.receiver.with(other.receiver) }
+        Self { sender, receiver: self.receiver.with(&other.receiver) }
     }
 }
 
@@ -158,7 +158,7 @@ impl Session {
         read_answer(&mut stream, 256)?;
         match direction {
             Direction::Down => {
-                let receiver = flow::receive(stream, bounds)?;
+                let receiver = flow::receive(stream, bounds, self.start)?;
                 let sender = match self.report(flow)? {
                     FlowReport::Sender(sender) => Some(sender),
                     FlowReport::Receiver(_) => None,

@@ -17,6 +17,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// What a sender keeps unsent in its socket, bytes: more would only delay the end.
 const NOT_SENT: u32 = 1 << 17;
 const BLOCK_LEN: usize = 1 << 16;
+/// The most intervals from the start of one flow to that of another one at the same time: the other end tells both.
+const MAX_APART: usize = 1000;
 
 /// The bounds of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub(crate) struct SenderReport {
 /// What the receiver of a flow tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReceiverReport {
+    /// The first byte, seconds since a time that is the same for all flows of a session.
+    #[serde(default)]
+    pub(crate) start_s: f64,
     /// From the first byte to the last one.
     pub(crate) seconds: f64,
     pub(crate) bytes: u64,
@@ -62,12 +67,18 @@ impl SenderReport {
 
 impl ReceiverReport {
     /// The report of two flows at the same time.
-    pub(crate) fn with(mut self, other: Self) -> Self {
-        self.seconds = self.seconds.max(other.seconds);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.intervals.resize(self.intervals.len().max(other.intervals.len()), 0);
-        self.intervals.iter_mut().zip(other.intervals).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
-        self
+    pub(crate) fn with(self, other: &Self) -> Self {
+        let start_s = self.start_s.min(other.start_s);
+        let end_s = (self.start_s + self.seconds).max(other.start_s + other.seconds);
+        let mut intervals = Vec::new();
+        for report in [&self, other] {
+            let after = ((report.start_s - start_s) / INTERVAL.as_secs_f64()).round() as usize;
+            let first = after.min(MAX_APART);
+            intervals.resize(intervals.len().max(first + report.intervals.len()), 0_u64);
+            let sums = intervals[first..].iter_mut().zip(&report.intervals);
+            sums.for_each(|(sum, bytes)| *sum = sum.saturating_add(*bytes));
+        }
+        Self { start_s, seconds: end_s - start_s, bytes: self.bytes.saturating_add(other.bytes), intervals }
     }
 }
 
@@ -138,17 +149,18 @@ fn sample(stream: &TcpStream, is_done: &AtomicBool) -> SenderReport {
 }
 
 /// Receives until the sender's end or the bounds, and closes the connection.
-pub(crate) fn receive(mut stream: TcpStream, bounds: Bounds) -> io::Result<ReceiverReport> {
+pub(crate) fn receive(mut stream: TcpStream, bounds: Bounds, epoch: Instant) -> io::Result<ReceiverReport> {
     stream.set_read_timeout(Some(GRACE))?;
     let mut block = vec![0; BLOCK_LEN];
     // The time begins with one byte, so that no more than that came before it.
     let mut arrivals = Arrivals { bytes: stream.read(&mut block[..1])? as u64, ..Arrivals::default() };
     let start = Instant::now();
+    let start_s = start.duration_since(epoch).as_secs_f64();
     let mut elapsed = Duration::ZERO;
     while arrivals.bytes < bounds.bytes {
         let left = bounds.time.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok(arrivals.report(bounds.time));
+            return Ok(arrivals.report(start_s, bounds.time));
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut block) {
@@ -161,7 +173,7 @@ pub(crate) fn receive(mut stream: TcpStream, bounds: Bounds) -> io::Result<Recei
             Err(error) => return Err(error),
         }
     }
-    Ok(arrivals.report(elapsed))
+    Ok(arrivals.report(start_s, elapsed))
 }
 
 fn is_timeout(error: &io::Error) -> bool {
@@ -192,9 +204,9 @@ impl Arrivals {
         }
     }
 
-    fn report(mut self, elapsed: Duration) -> ReceiverReport {
+    fn report(mut self, start_s: f64, elapsed: Duration) -> ReceiverReport {
         self.end_intervals(elapsed);
-        ReceiverReport { seconds: elapsed.as_secs_f64(), bytes: self.bytes, intervals: self.intervals }
+        ReceiverReport { start_s, seconds: elapsed.as_secs_f64(), bytes: self.bytes, intervals: self.intervals }
     }
 }
 
@@ -208,17 +220,26 @@ mod tests {
         for (millis, bytes) in [(50, 10), (99, 1), (100, 20), (450, 7)] {
             arrivals.add(Duration::from_millis(millis), bytes);
         }
-        let report = arrivals.report(Duration::from_millis(600));
+        let report = arrivals.report(0.0, Duration::from_millis(600));
         assert_eq!(report.intervals, [16, 20, 0, 0, 7, 0]);
         assert_eq!((report.bytes, report.seconds), (43, 0.6));
     }
 
     #[test]
     fn flows_at_the_same_time_are_the_sum_of_what_each_carried_and_all_rtts_in_order() {
-        let receiver =
-            |seconds, bytes, intervals: &[u64]| ReceiverReport { seconds, bytes, intervals: intervals.to_vec() };
-        let both = receiver(0.3, 12, &[5, 7]).with(receiver(0.4, 9, &[1, 2, 6]));
-        assert_eq!(both, receiver(0.4, 21, &[6, 9, 6]));
+        let receiver = |start_s, seconds, bytes, intervals: &[u64]| ReceiverReport {
+            start_s,
+            seconds,
+            bytes,
+            intervals: intervals.to_vec(),
+        };
+        let both = receiver(1.0, 0.25, 12, &[5, 7]).with(&receiver(1.0, 0.375, 9, &[1, 2, 6]));
+        assert_eq!(both, receiver(1.0, 0.375, 21, &[6, 9, 6]));
+        // One that starts later adds its time: a sum of rates at different times would be more than the link carries.
+        let both = receiver(1.5, 0.25, 12, &[5, 7]).with(&receiver(1.25, 0.25, 9, &[1, 2]));
+        assert_eq!(both, receiver(1.25, 0.5, 21, &[1, 2, 0, 5, 7]));
+        let lie = receiver(0.0, 1.0, 1, &[1]).with(&receiver(1e300, 1.0, 1, &[1]));
+        assert_eq!(lie.intervals.len(), MAX_APART + 1);
         let sender = |rtt: &[(f64, f64)], sent| SenderReport {
             rtt: rtt.to_vec(),
             sent_segments: sent,

@@ -203,7 +203,7 @@ impl Server {
         let Ok(bounds) = prepared else { return Ok(()) };
         let report = match request.direction {
             Direction::Down => flow::send(stream, bounds).map(FlowReport::Sender),
-            Direction::Up => flow::receive(stream, bounds).map(FlowReport::Receiver),
+            Direction::Up => flow::receive(stream, bounds, self.start).map(FlowReport::Receiver),
         };
         let unused = match &report {
             Ok(FlowReport::Receiver(report)) => bounds.bytes.saturating_sub(report.bytes),
