@@ -5,6 +5,9 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
+/// The most parallel flows: iperf3's limit.
+const MAX_STREAMS: u32 = 128;
+
 /// The first value that contradicts the meaning of its key, as `key: fault`.
 pub(crate) fn check(measured: &Measured) -> Result<(), String> {
     let mut names = BTreeSet::new();
@@ -28,8 +31,11 @@ fn check_path(path: &MeasuredPath) -> Result<(), String> {
     each("udp", &path.udp, check_udp)?;
     each("tcp", &path.tcp, check_tcp)?;
     each("parallel", &path.parallel, |parallel: &Parallel| {
-        if parallel.streams < 2 {
-            return Err("streams: parallel flows are two or more; a single one belongs to `tcp`".to_owned());
+        if !(2..=MAX_STREAMS).contains(&parallel.streams) {
+            return Err(format!(
+                "streams: {} are not 2 to {MAX_STREAMS}; a single flow belongs to `tcp`",
+                parallel.streams
+            ));
         }
         check_tcp(&parallel.flow).map_err(|fault| format!("flow.{fault}"))
     })?;

@@ -3,8 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read and write files")]
 
 use measured::{
-    BulkCall, Direction, Ends, IdleRtt, Measured, MeasuredPath, Options, Policer, RttSample, SharedFlow, Stage,
-    StageKind, Summary, TcpFlow, Together, UdpStream, parse, read,
+    BulkCall, Direction, Ends, IdleRtt, Measured, MeasuredPath, Options, Parallel, Policer, RttSample, SharedFlow,
+    Stage, StageKind, Summary, TcpFlow, Together, UdpStream, parse, read,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -76,6 +76,7 @@ fn add_path(path: &mut MeasuredPath) {
         retransmitted_segments: Some(3),
         mss_bytes: Some(1448),
     });
+    path.parallel.push(Parallel { streams: 8, flow: path.tcp[0].clone() });
     path.calls.push(BulkCall {
         repeat: 0,
         direction: down,
@@ -175,6 +176,12 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
     assert_eq!(lost, "m.json: paths[0].udp[0].lost: 11 are more than the 10 of `sent`");
     let runs = refusal(|document| document["paths"][0]["udp"][0]["loss_runs"] = json!([1, 2, 8]));
     assert_eq!(runs, "m.json: paths[0].udp[0].loss_runs: the runs have 11 datagrams, but 10 were sent");
+    for streams in [0, 1, 129] {
+        let wrong = refusal(|document| document["paths"][0]["parallel"][0]["streams"] = json!(streams));
+        let expected =
+            format!("paths[0].parallel[0].streams: {streams} are not 2 to 128; a single flow belongs to `tcp`");
+        assert_eq!(wrong, format!("m.json: {expected}"));
+    }
     let unknown = refusal(|document| document["together"][0]["flows"][0]["path"] = json!("dsl"));
     assert_eq!(unknown, "m.json: together[0].flows[0].path: no path is called `dsl`");
     let twice = refusal(|document| document["paths"][1]["name"] = json!("lte"));

@@ -71,12 +71,12 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Two flows at the same time as one: the sums of bytes and segments, and the RTTs of both.
-    pub(crate) fn with(self, other: Self) -> Self {
+    pub(crate) fn combined_with(self, other: Self) -> Self {
         let sender = match (self.sender, other.sender) {
-            (Some(one), Some(other)) => Some(one.with(other)),
+            (Some(one), Some(other)) => Some(one.combined_with(other)),
             (one, other) => one.or(other),
         };
-        Self { sender, receiver: self.receiver.with(&other.receiver) }
+        Self { sender, receiver: self.receiver.combined_with(&other.receiver) }
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct ReceiverReport {
 
 impl SenderReport {
     /// The report of two flows at the same time.
-    pub(crate) fn with(mut self, other: Self) -> Self {
+    pub(crate) fn combined_with(mut self, other: Self) -> Self {
         let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
         self.sent_segments = sum(self.sent_segments, other.sent_segments);
         self.retransmitted_segments = sum(self.retransmitted_segments, other.retransmitted_segments);
@@ -67,7 +67,7 @@ impl SenderReport {
 
 impl ReceiverReport {
     /// The report of two flows at the same time.
-    pub(crate) fn with(self, other: &Self) -> Self {
+    pub(crate) fn combined_with(self, other: &Self) -> Self {
         let start_s = self.start_s.min(other.start_s);
         let end_s = (self.start_s + self.seconds).max(other.start_s + other.seconds);
         let mut intervals = Vec::new();
@@ -233,12 +233,12 @@ mod tests {
             bytes,
             intervals: intervals.to_vec(),
         };
-        let both = receiver(1.0, 0.25, 12, &[5, 7]).with(&receiver(1.0, 0.375, 9, &[1, 2, 6]));
+        let both = receiver(1.0, 0.25, 12, &[5, 7]).combined_with(&receiver(1.0, 0.375, 9, &[1, 2, 6]));
         assert_eq!(both, receiver(1.0, 0.375, 21, &[6, 9, 6]));
         // One that starts later adds its time: a sum of rates at different times would be more than the link carries.
-        let both = receiver(1.5, 0.25, 12, &[5, 7]).with(&receiver(1.25, 0.25, 9, &[1, 2]));
+        let both = receiver(1.5, 0.25, 12, &[5, 7]).combined_with(&receiver(1.25, 0.25, 9, &[1, 2]));
         assert_eq!(both, receiver(1.25, 0.5, 21, &[1, 2, 0, 5, 7]));
-        let lie = receiver(0.0, 1.0, 1, &[1]).with(&receiver(1e300, 1.0, 1, &[1]));
+        let lie = receiver(0.0, 1.0, 1, &[1]).combined_with(&receiver(1e300, 1.0, 1, &[1]));
         assert_eq!(lie.intervals.len(), MAX_APART + 1);
         let sender = |rtt: &[(f64, f64)], sent| SenderReport {
             rtt: rtt.to_vec(),
@@ -246,7 +246,7 @@ mod tests {
             retransmitted_segments: Some(1),
             ..SenderReport::default()
         };
-        let both = sender(&[(0.1, 20.0), (0.3, 22.0)], Some(4)).with(sender(&[(0.2, 30.0)], Some(5)));
+        let both = sender(&[(0.1, 20.0), (0.3, 22.0)], Some(4)).combined_with(sender(&[(0.2, 30.0)], Some(5)));
         assert_eq!(
             both,
             SenderReport {
@@ -254,7 +254,7 @@ mod tests {
                 ..sender(&[(0.1, 20.0), (0.2, 30.0), (0.3, 22.0)], Some(9))
             }
         );
-        let unknown = sender(&[], Some(4)).with(sender(&[], None));
+        let unknown = sender(&[], Some(4)).combined_with(sender(&[], None));
         assert_eq!(unknown.sent_segments, None, "a part of a sum is no sum");
     }
 }

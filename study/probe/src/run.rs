@@ -260,7 +260,7 @@ fn parallel(session: &Session, plan: &Plan, planned: &PlannedStage) -> Result<Fl
             flow.join().unwrap_or_else(|_| Err(Error("the flow broke off".to_owned())))
         };
         let flows: Vec<Flow> = running.into_iter().map(end).collect::<Result<_, Error>>()?;
-        Ok(flows.into_iter().reduce(Flow::with).unwrap_or_default())
+        Ok(flows.into_iter().reduce(Flow::combined_with).unwrap_or_default())
     })
 }
 

@@ -7,7 +7,7 @@
 use crate::judge::{Hidden, PATHS, Score, THREADS, Truth, seeds};
 use crate::{HEADING, line, summary};
 use fit::{Advice, AdviseOptions, Candidate, Fit, Goal, Interval, Links, Mode, advise, candidates, median};
-use lab::{BackendChoice, Lab};
+use lab::{BackendChoice, Lab, doctor};
 use record::Run;
 use runner::{Checked, Driver, Job};
 use scenario::Scenario;
@@ -18,27 +18,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use units::RngStream;
 
-/// The algorithms of the candidates, and those that advice may choose from: Linux 6.1's.
+/// The algorithms of the candidates.
 const ALGORITHMS: [&str; 4] = ["cubic", "reno", "bbr", "vegas"];
-const LINUX: [&str; 16] = [
-    "cubic",
-    "reno",
-    "bbr",
-    "bic",
-    "cdg",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "nv",
-    "scalable",
-    "vegas",
-    "veno",
-    "westwood",
-    "yeah",
-];
+/// The program, and its command that is the lab's agent.
 const PROGRAM: &str = "target/release/ropewalk";
+const AGENT: &str = "lab-agent";
 const MEMBERS: usize = 8;
 const EVALUATIONS: usize = 960;
 
@@ -77,7 +61,11 @@ impl Driver for Kernel {
 /// Prints a line per pair, and the summary.
 pub(crate) fn print(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>> {
     let program = Path::new(PROGRAM).canonicalize()?;
-    let kernel = Kernel(Lab::find(BackendChoice::Uml, &program.to_string_lossy(), "lab-agent")?);
+    let program = program.to_string_lossy();
+    let kernel = Kernel(Lab::find(BackendChoice::Uml, &program, AGENT)?);
+    let backends = doctor(&program, AGENT).backends;
+    let algorithms: Vec<String> =
+        backends.into_iter().filter(|backend| backend.name == "uml").flat_map(|backend| backend.congestion).collect();
     let truth = Truth {
         draw,
         driver: &kernel,
@@ -95,7 +83,7 @@ pub(crate) fn print(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>>
     for seed in seeds {
         let score = Score::of(&truth, seed, MEMBERS, EVALUATIONS, &candidates)?;
         println!("{}", line(&score, seed, &candidates));
-        let verdict = Verdict::of(&truth, seed, &score.fit)?;
+        let verdict = Verdict::of(&truth, seed, &score.fit, &algorithms)?;
         println!("      {verdict}");
         scores.push(score);
         verdicts.push(verdict);
@@ -119,9 +107,10 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(truth: &Truth<'_>, seed: u64, fit: &Fit) -> Result<Self, fit::Error> {
+    /// `algorithms` are those that the kernel has.
+    fn of(truth: &Truth<'_>, seed: u64, fit: &Fit, algorithms: &[String]) -> Result<Self, fit::Error> {
         let links: Vec<Links> = fit.members.iter().map(|member| member.links.clone()).collect();
-        let (paths, names) = (PATHS.map(str::to_owned), LINUX.map(str::to_owned));
+        let paths = PATHS.map(str::to_owned);
         let default = Candidate::default_of_linux();
         let options = AdviseOptions {
             goal: Goal::Throughput,
@@ -129,7 +118,7 @@ impl Verdict {
             threads: THREADS,
             error: fit.model_error,
         };
-        let all = candidates(&paths, Some(&names), false);
+        let all = candidates(&paths, Some(algorithms), false);
         let Advice { ranked, default: as_it_is, .. } = advise(&links, &paths, &all, &options, &mut |_| true)?;
         let advised = ranked[0].candidate.clone();
         let hidden = (truth.draw)(seed).links;
