@@ -47,9 +47,20 @@ fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
     assert!(reno / 62.7 < 1.26, "{}", run.stdout);
 }
 
+#[test]
+fn upstream_mptcp_over_paths_with_losses_stays_as_near_to_linux_6_1_as_it_is() {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation/mptcp-loss.toml");
+    let out = folder("validation-mptcp-loss").join("out").display().to_string();
+    let run = ropewalk(&["run", &scenario.display().to_string(), "-q", "--out", &out]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(number(&run.stdout, "values,", -1), 5.0);
+    // Where both lose the simulator is 5 % high, and 9 % with jitter. The kernel's intervals of 95 % are up to 5 % wide.
+    assert!(number(&run.stdout, "within 15 %", -1) >= 5.0, "{}", run.stdout);
+    assert!(number(&run.stdout, "median |error|", 1) < 3.0, "{}", run.stdout);
+}
+
 /// Linux 6.1's kept runs, where the send buffer is as large as the largest subflow's; with the sum of them the worst cell
-/// misses by 107 %. The worst is Reno over 80 and 5 Mbit/s, where twelve runs of the kernel have 58 to 68 and ours 70 to 72.
-/// CUBIC is 8 % low there, and 8 % high over 100 and 10.
+/// misses by 107 %. The worst are Reno and CUBIC over 80 and 5 Mbit/s, where both have two outcomes, at the kernel and here.
 #[test]
 fn upstream_mptcp_with_the_send_buffer_of_linux_6_1_stays_as_near_to_it_as_it_is() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation");
@@ -61,5 +72,5 @@ fn upstream_mptcp_with_the_send_buffer_of_linux_6_1_stays_as_near_to_it_as_it_is
     let compared = ropewalk(&["compare", &out, &kernel, "--out", &page]);
     assert_eq!(compared.code, Some(0), "{}", compared.stderr);
     let [median, worst] = ["median |error|", "worst"].map(|words| number(&compared.stdout, words, 1));
-    assert!(median < 3.0 && worst < 14.0, "{}", compared.stdout);
+    assert!(median < 3.0 && worst < 11.0, "{}", compared.stdout);
 }

@@ -112,7 +112,7 @@ impl StreamConfig {
             entry,
             parameters,
             sender: sender_config(host, mss, header_bytes, ecn),
-            receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
+            receiver: receiver_config(host, [mss, option_bytes], ecn.unwrap_or_default()),
             seed,
             rng_name: format!("flow {name} control"),
             ip_header: host.ip_header,
@@ -216,9 +216,10 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
     }
 }
 
-fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig {
+fn receiver_config(host: &Host, [mss, option_bytes]: [u32; 2], ecn: Ecn) -> receiver::ReceiverConfig {
     receiver::ReceiverConfig {
         mss,
+        option_bytes,
         timestamps: host.timestamps,
         sack: host.sack,
         quick_ack: host.quick_ack,

@@ -137,6 +137,7 @@ fn sender_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, ec
 fn receiver_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, tick: Span) -> ReceiverConfig {
     ReceiverConfig {
         mss: mss as u32,
+        option_bytes: 0,
         timestamps,
         sack,
         quick_ack: false,

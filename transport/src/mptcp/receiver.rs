@@ -73,7 +73,7 @@ impl Receiver {
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize, stack: MptcpStack) -> Self {
         let mut subflow = Subflow { tcp: tcp::Receiver::of_subflow(config), data: VecDeque::new() };
-        let window = ReceiveWindow::new(config.mss, config.buffer, config.release);
+        let window = ReceiveWindow::new(&config);
         if stack == MptcpStack::Upstream {
             subflow.tcp.window_mut().share_buffer(&window);
         }
@@ -108,6 +108,11 @@ impl Receiver {
         if segment.tcp.kind == SegmentKind::Data {
             self.record_arrival(now, segment);
             self.deliver(now, segment, prior);
+        }
+        // The third packet of a join has an answer (RFC 8684 section 3.2).
+        let is_join = segment.tcp.kind == SegmentKind::HandshakeAck && segment.subflow > 0;
+        if ack.is_none() && is_join && self.stack == MptcpStack::Upstream {
+            return Some(self.piggyback(now, segment.subflow));
         }
         ack.map(|ack| self.acknowledgement(segment.subflow, ack))
     }
@@ -243,9 +248,12 @@ impl Receiver {
 
     #[inline]
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
+        let (next, out_of_order) = (self.data.next(), self.data.out_of_order());
+        if tcp.syn {
+            return Ack { subflow, tcp, data_ack: next }; // its window is the subflow's own
+        }
         // Out-of-order segments of a subflow are charged to that subflow (Linux `__mptcp_space`). If they were charged
         // to the connection, a dead subflow could keep the window shut for ever.
-        let (next, out_of_order) = (self.data.next(), self.data.out_of_order());
         tcp.receive_window = match self.stack {
             MptcpStack::OutOfTree => {
                 let window = self.window.select(out_of_order, 0, false).window;

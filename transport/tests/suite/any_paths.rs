@@ -67,6 +67,7 @@ fn options(seed: u64, rng: &mut RngStream) -> (Options, Vec<[LinkConfig; 2]>) {
         buffer: if rng.chance(0.3) { 60_000 } else { 1 << 22 },
         send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },
         mss: MSS,
+        option_bytes: 0,
         window: 200,
     };
     (options, paths)

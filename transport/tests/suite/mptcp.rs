@@ -401,3 +401,53 @@ fn upstream_subflows_join_one_after_the_other() {
     let round_trips = [1, 2, 3].map(|subflow| first_data(subflow).since(first_data(0)).as_millis() / 20);
     assert_eq!(round_trips, [3, 5, 7]);
 }
+
+/// A capture of Linux 6.1 over 16 and 4 Mbit/s, 28 and 15 ms: until another subflow joins, the first one gets 62 656 bytes, two
+/// buffers of 22 segments, which is half of the window. Nothing is added to a buffer that has begun to leave, and each mapping
+/// of the capture has one length. The other one gets the rest of the second fragment, and 20 segments up to the edge of the
+/// window, which the answer to its third packet has moved.
+#[test]
+fn a_subflow_that_joins_gets_the_segments_that_the_kernel_gives_it() {
+    let options = Options {
+        segments: 5000,
+        stack: MptcpStack::Upstream,
+        congestion: "cubic",
+        scheduler: "linger",
+        buffer: 1 << 17,
+        mss: 1424,
+        option_bytes: 24,
+        ..Options::with_subflows(2)
+    };
+    // A SYN is transmitted for as long as a segment here, and hardly any time on the capture's links.
+    let links = |delay_us: u64, transmission_us: u64| {
+        let delay = Span::from_micros(delay_us - transmission_us / 2);
+        path(0, transmission_us).map(|link| LinkConfig { delay, ..link })
+    };
+    let connection = transfer(&options, &[links(13_782, 760), links(7_595, 2950)], |_, _| pass());
+    let on = |subflow: u16, count: usize| -> Vec<u64> {
+        connection.sent_on(subflow).take(count).map(|(_, segment)| segment.data_seq).collect()
+    };
+    assert_eq!(on(0, 44), (0..44).collect::<Vec<u64>>());
+    assert!(on(0, 45)[44] >= 66, "{:?}", on(0, 45));
+    assert_eq!(on(1, 22), (44..66).collect::<Vec<u64>>());
+}
+
+/// RFC 8684 section 3.2: the third packet of a join is answered, and data follows upon that. If the answer is lost, the packet
+/// is repeated after two round trips (Linux `schedule_3rdack_retransmission`), and the answer to that takes another.
+#[test]
+fn a_join_whose_answer_is_lost_carries_data_two_round_trips_later() {
+    let first_data = |lost: usize| {
+        let options =
+            Options { segments: 5000, stack: MptcpStack::Upstream, scheduler: "linger", ..Options::with_subflows(2) };
+        let mut answers = 0;
+        let is_lost = move |_: Instant, ack: &Ack| {
+            answers += usize::from(ack.subflow == 1 && !ack.tcp.syn);
+            if ack.subflow == 1 && !ack.tcp.syn && answers <= lost { Vec::new() } else { pass() }
+        };
+        let mut connection =
+            Connection::new(&options, &[path(10, 10), path(10, 10)], Box::new(|_, _| pass()), Box::new(is_lost));
+        assert!(connection.run(options.segments, secs(60)));
+        connection.sent_on(1).next().expect("it carries data").0
+    };
+    assert_eq!(first_data(1).since(first_data(0)).as_millis(), 40);
+}

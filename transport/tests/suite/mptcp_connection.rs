@@ -33,6 +33,7 @@ pub(crate) struct Options {
     /// Maximum packets in flight on a subflow.
     pub(crate) window: u32,
     pub(crate) mss: u32,
+    pub(crate) option_bytes: u32,
 }
 
 impl Options {
@@ -49,6 +50,7 @@ impl Options {
             send_buffer_rule: SendBufferRule::Sum,
             window: 200,
             mss: MSS,
+            option_bytes: 0,
         }
     }
 }
@@ -109,11 +111,9 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
 
 pub(crate) fn new_receiver(options: &Options) -> Receiver {
     let tcp = tcp_connection::receiver_config(tcp_connection::Options::default());
-    Receiver::new(
-        receiver::ReceiverConfig { buffer: [options.buffer; 2], ..tcp },
-        options.subflows.len(),
-        options.stack,
-    )
+    let Options { mss, option_bytes, .. } = *options;
+    let config = receiver::ReceiverConfig { mss, option_bytes, buffer: [options.buffer; 2], ..tcp };
+    Receiver::new(config, options.subflows.len(), options.stack)
 }
 
 impl Connection {

@@ -137,6 +137,7 @@ pub(crate) fn new_receiver(options: Options) -> Receiver {
 pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
     receiver::ReceiverConfig {
         mss: MSS,
+        option_bytes: 0,
         timestamps: options.timestamps,
         sack: options.sack,
         quick_ack: options.quick_ack,

@@ -150,6 +150,7 @@ impl Connection {
         let controller = reno.controller(&BTreeMap::new()).expect("no parameters");
         let receiver = ReceiverConfig {
             mss: MSS,
+            option_bytes: 0,
             timestamps: true,
             sack: true,
             quick_ack: false,

@@ -94,6 +94,7 @@ fn segment(kind: SegmentKind, arrival: &Arrival) -> Segment {
 fn config(setup: &Setup) -> ReceiverConfig {
     ReceiverConfig {
         mss: setup.mss(),
+        option_bytes: 0,
         timestamps: setup.timestamps,
         sack: setup.sack,
         quick_ack: false,

@@ -4,6 +4,10 @@ use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp;
 use units::{Instant, Span};
 
+/// RTTs after which a subflow is established even if the answer to the third packet of its join was lost (Linux
+/// `schedule_3rdack_retransmission`).
+const UNANSWERED_JOIN_RTTS: u64 = 3;
+
 impl Sender {
     pub(super) fn connect(&mut self, now: Instant) {
         if self.connect_time.is_none() {
@@ -35,7 +39,9 @@ impl Sender {
         let is_upstream = self.config.stack == MptcpStack::Upstream && self.config.tcp.handshake;
         let subflow = &mut self.subflows[index];
         if subflow.fully_established_at == Instant::NEVER {
-            subflow.fully_established_at = now + if is_upstream { subflow.sender.srtt() } else { Span::ZERO };
+            // A join whose third packet has no answer repeats it after two RTTs.
+            let rtts = if index == 0 { 1 } else { UNANSWERED_JOIN_RTTS };
+            subflow.fully_established_at = now + if is_upstream { subflow.sender.srtt() * rtts } else { Span::ZERO };
             self.on_new_subflow(now, index);
         }
         let subflow = &mut self.subflows[index];
@@ -46,6 +52,14 @@ impl Sender {
             self.fill(now);
         }
         self.update_membership(now);
+    }
+
+    /// Called when an acknowledgement other than a SYN-ACK has arrived on a subflow that joins.
+    pub(super) fn on_join_answered(&mut self, now: Instant, index: usize) {
+        let subflow = &mut self.subflows[index];
+        if subflow.sender.is_established() {
+            subflow.fully_established_at = subflow.fully_established_at.min(now);
+        }
     }
 
     /// True if another subflow may join. In upstream Linux the connection is fully established once the peer has

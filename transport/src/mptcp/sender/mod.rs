@@ -342,10 +342,16 @@ impl Sender {
             return; // of an unknown subflow, or of data that was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
-        self.snd_wnd_end =
-            self.snd_wnd_end.max(ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
+        let is_join = ack.tcp.syn && index > 0; // without DATA_ACK, to which a window would be relative
+        if !is_join {
+            let wnd_end = ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss;
+            self.snd_wnd_end = self.snd_wnd_end.max(wnd_end);
+        }
         self.handle_subflow(now, index, tcp::Input::Ack(&ack.tcp));
         self.acked_subflows |= 1 << index;
+        if index > 0 && !ack.tcp.syn && self.subflows[index].state == SubflowState::Joining {
+            self.on_join_answered(now, index);
+        }
         let subflow = &mut self.subflows[index];
         if subflow.on_ack_handled() {
             subflow.failed = false;

@@ -27,6 +27,8 @@ use units::{Instant, Span};
 pub struct ReceiverConfig {
     /// Payload of a segment, bytes.
     pub mss: u32,
+    /// Bytes of a segment that options of MPTCP take, which the MSS of the handshake does not know of.
+    pub option_bytes: u32,
     /// Whether RFC 7323 timestamps and PAWS are used.
     pub timestamps: bool,
     /// Whether RFC 2018 selective acknowledgements are sent.
@@ -134,7 +136,7 @@ impl Receiver {
             reassembly: Reassembly::default(),
             blocks: RecentBlocks::default(),
             ack_policy: AckPolicy::new(&config),
-            window: ReceiveWindow::new(config.mss, config.buffer, config.release),
+            window: ReceiveWindow::new(&config),
             read: None,
             next_read: None,
             preemption: ACKS_BEFORE_PREEMPTION,

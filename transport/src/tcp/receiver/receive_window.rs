@@ -3,6 +3,7 @@
 //! The share of the buffer that is window follows the kernel's rule ([`tuning`]). Segments that wait for earlier ones,
 //! or for the application to read them, occupy the buffer. Only data that has been read drives the tuning.
 
+use super::ReceiverConfig;
 use super::tuning::{self, HALF, window_of};
 use control::LinuxRelease;
 use std::ops::Range;
@@ -24,7 +25,8 @@ fn window_unit(max_buffer: u64) -> u64 {
 /// The first window of a host that has received the SYN, bytes: whole segments, as far as an unscaled field can say (RFC 7323
 /// section 2.2; Linux `tcp_select_initial_window`). A window beyond any scaled one is no limit, as at ns-2's sinks.
 fn initial_window(mss: u64, buffer: u64) -> u64 {
-    let half = buffer / 2 / mss * mss;
+    let half = buffer / 2;
+    let half = if half > mss { half / mss * mss } else { half };
     if half > MAX_FIELD << MAX_SHIFT { half } else { half.min(MAX_FIELD) }
 }
 
@@ -81,11 +83,12 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], release: LinuxRelease) -> Self {
-        let mss = u64::from(mss);
-        let initial_window = initial_window(mss, buffer);
+    pub(crate) fn new(config: &ReceiverConfig) -> Self {
+        let ReceiverConfig { mss, option_bytes, buffer: [buffer, max_buffer], release, .. } = *config;
+        let (mss, full_mss) = (u64::from(mss), u64::from(mss + option_bytes));
+        let initial_window = initial_window(full_mss, buffer);
         // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
-        let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
+        let window_clamp = (buffer / 2).saturating_sub(full_mss).max(2 * full_mss);
         let max_buffer = max_buffer.max(buffer);
         Self {
             mss,
@@ -104,7 +107,7 @@ impl ReceiveWindow {
             rtt_edge: 0,
             measurement_start: Instant::ZERO,
             measurement_start_bytes: 0,
-            prior_copied: initial_window.min(10 * mss),
+            prior_copied: initial_window.min(10 * full_mss),
             queue: ReceiveQueue::default(),
         }
     }
@@ -355,10 +358,27 @@ impl ReceiveWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control::Ecn;
+
+    /// A window for segments of 1448 bytes.
+    fn receive_window(buffer: [u64; 2], release: LinuxRelease) -> ReceiveWindow {
+        ReceiveWindow::new(&ReceiverConfig {
+            mss: 1448,
+            option_bytes: 0,
+            timestamps: true,
+            sack: true,
+            quick_ack: false,
+            gro: 1,
+            buffer,
+            release,
+            ecn: Ecn::Classic,
+            tick: Span::from_millis(1),
+        })
+    }
 
     /// The greatest window of a receiver with these buffers, to which data comes ever faster.
     fn greatest_window(buffer: [u64; 2], release: LinuxRelease) -> u64 {
-        let mut window = ReceiveWindow::new(1448, buffer, release);
+        let mut window = receive_window(buffer, release);
         let (mut next, mut tsecr) = (0, 0);
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
@@ -401,14 +421,14 @@ mod tests {
     /// `cargo xtask kernel-drill --side receiver` on Linux 6.1.192: a buffer of 1 MiB offers 65535 bytes at first.
     #[test]
     fn the_first_window_fits_an_unscaled_field() {
-        let buffers = [65_536, 131_072, 1 << 20, 1 << 40];
+        let buffers = [2860, 65_536, 131_072, 1 << 20, 1 << 40];
         let windows = buffers.map(|buffer| initial_window(1448, buffer));
-        assert_eq!(windows, [22 * 1448, 45 * 1448, 65_535, (1 << 39) / 1448 * 1448]);
+        assert_eq!(windows, [1430, 22 * 1448, 45 * 1448, 65_535, (1 << 39) / 1448 * 1448]);
     }
 
     #[test]
     fn the_edge_never_moves_back() {
-        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456], LinuxRelease::V6_1);
+        let mut window = receive_window([131_072, 6_291_456], LinuxRelease::V6_1);
         let offer = |window: &mut ReceiveWindow, out_of_order| {
             let selected = window.select(out_of_order, 0, false).window;
             window.advertise(0, selected)

@@ -51,6 +51,8 @@ pub(super) enum Push {
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteQueue {
     buffers: VecDeque<Buffer>,
+    /// The first segment of the latest buffer of a subflow.
+    tail_start: u64,
     /// The first segment that is not yet written.
     written: u64,
     /// The first segment of the write in progress.
@@ -221,10 +223,9 @@ impl Sender {
 
     /// Assigns a segment to a subflow; `continues` if its data follows that of the latest one.
     pub(super) fn append_to_buffer(&mut self, continues: bool) {
-        let (goal, psh) = (self.buffer_goal(), self.config.tso);
-        let snd_nxt = self.scoreboard.snd_nxt();
-        let queue = &mut self.write_queue;
-        let has_room = continues && queue.tail_room(snd_nxt, goal) > 0;
+        let has_room = continues && !self.begins_buffer();
+        let (psh, queue) = (self.config.tso, &mut self.write_queue);
+        let start = queue.written;
         queue.written += 1;
         let end = queue.written;
         match queue.buffers.back_mut() {
@@ -234,6 +235,7 @@ impl Sender {
                     tail.psh = false;
                 }
                 queue.buffers.push_back(Buffer { end, psh });
+                queue.tail_start = start;
                 queue.has_begun_buffer = true;
             }
         }
@@ -254,9 +256,12 @@ impl Sender {
         std::mem::take(&mut self.write_queue.has_begun_buffer)
     }
 
-    /// True if the next segment assigned to a subflow begins a buffer even if it continues the latest one.
+    /// True if the next segment assigned to a subflow begins a buffer even if its data continues the latest one. Nothing is
+    /// added to a buffer that has begun to leave: the far end knows the length of its mapping. (1163 mappings in a capture
+    /// of Linux 6.1 have one length each.)
     pub(crate) fn begins_buffer(&self) -> bool {
-        self.write_queue.tail_room(self.scoreboard.snd_nxt(), self.buffer_goal()) == 0
+        let (queue, snd_nxt) = (&self.write_queue, self.scoreboard.snd_nxt());
+        snd_nxt > queue.tail_start || queue.tail_room(snd_nxt, self.buffer_goal()) == 0
     }
 
     /// Segments to which a buffer is filled: one without super-segments, otherwise at most half of the window
