@@ -18,6 +18,8 @@ const FIT_SHARE: f64 = 0.5;
 const MEMBERS: usize = 6;
 /// The algorithms that the running kernel can use now.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// The release of the running kernel.
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// The beginning of the names of Ropewalk's programs in the kernel.
 const PROGRAM: &str = "rw_";
 
@@ -32,7 +34,7 @@ pub(crate) struct Advise {
     /// The time for it, such as 90s or 2m; or a number: a fit of so many evaluations, and all candidates, whatever the time
     #[arg(long, value_name = "TIME|N", default_value = "2m", value_parser = budget::parse)]
     pub(crate) budget: Budget,
-    /// Only what the kernel of this machine has now
+    /// Only what the kernel of this machine has now, between hosts with that kernel
     #[arg(long, conflicts_with = "tunnel")]
     pub(crate) kernel: bool,
     /// Only what this tunnel can do: its file, or NAME for /etc/ropewalk/NAME.toml
@@ -94,9 +96,15 @@ pub(crate) fn advise(arguments: &Advise) -> Result<(), Failure> {
     let (links, tunnel) = places(arguments)?;
     let edit = tunnel.as_deref().map(apply::read).transpose()?;
     let clock = arguments.budget.start();
-    let subject = subject(arguments, &links)?;
-    let kernel = arguments.kernel.then(available).transpose()?;
-    let candidates = ::fit::candidates(&subject.paths, kernel.as_deref(), tunnel.is_some());
+    let mut subject = subject(arguments, &links)?;
+    let kernel = arguments.kernel.then(Kernel::running).transpose()?;
+    // A scenario of links says itself which hosts it has.
+    if let (Some(kernel), Some(_)) = (&kernel, &subject.fit) {
+        let host = format!("host.profile={}", kernel.profile);
+        subject.ensemble.iter_mut().for_each(|links| links.sets.push(host.clone()));
+    }
+    let algorithms = kernel.as_ref().map(|kernel| &kernel.algorithms[..]);
+    let candidates = ::fit::candidates(&subject.paths, algorithms, tunnel.is_some());
     let default = edit.as_deref().map_or_else(Candidate::default_of_linux, apply::configured);
     let mut advice = contest(arguments, &subject, &candidates, default, &mut |share| clock.is_within(share))?;
     advice.measure = subject.fit.as_ref().map_or(Vec::new(), Fit::to_measure);
@@ -180,14 +188,50 @@ fn of_scenario(file: &Path) -> Result<Subject, Failure> {
     Ok(Subject { sources: vec![None; paths.len()], ensemble: vec![links], paths, fit: None })
 }
 
-/// The algorithms of the running kernel, by their names in the registry.
-fn available() -> Result<Vec<String>, Failure> {
-    let text =
-        std::fs::read_to_string(AVAILABLE).map_err(|error| Failure::Environment(format!("{AVAILABLE}: {error}")))?;
-    Ok(text.split_whitespace().map(registry_name).collect())
+/// What the running kernel has.
+struct Kernel {
+    /// Its algorithms, by their names in the registry.
+    algorithms: Vec<String>,
+    /// The profile of hosts that is nearest to it.
+    profile: &'static str,
+}
+
+impl Kernel {
+    fn running() -> Result<Self, Failure> {
+        let read = |file: &str| {
+            std::fs::read_to_string(file).map_err(|error| Failure::Environment(format!("{file}: {error}")))
+        };
+        let algorithms = read(AVAILABLE)?.split_whitespace().map(registry_name).collect();
+        Ok(Self { algorithms, profile: profile(&read(RELEASE)?) })
+    }
+}
+
+/// The profile for a release such as `6.1.0-18-amd64`: MPTCP's send buffer differs since 6.7, the receive buffer since 6.16
+/// (docs/explanation/linux.md).
+fn profile(release: &str) -> &'static str {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
+    match (next(), next()) {
+        version if version < (6, 7) => "linux-6.1",
+        version if version < (6, 16) => "linux-6.12",
+        _ => "linux-6.18",
+    }
 }
 
 /// The name in the registry of an algorithm that the kernel calls so.
 fn registry_name(kernel: &str) -> String {
     kernel.strip_prefix(PROGRAM).map_or_else(|| kernel.to_owned(), |program| program.replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_profile_with_its_rules_of_buffers() {
+        let releases =
+            ["5.15.0-91-generic", "6.1.0-18-amd64", "6.6.52", "6.7.0", "6.12.48+deb13", "6.16-rc1", "7.0", "unknown"];
+        let profiles = ["6.1", "6.1", "6.1", "6.12", "6.12", "6.18", "6.18", "6.1"].map(|name| format!("linux-{name}"));
+        assert_eq!(releases.map(profile).to_vec(), profiles);
+    }
 }
