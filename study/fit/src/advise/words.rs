@@ -19,9 +19,12 @@ impl Goal {
     }
 }
 
-/// `31.2 (28.4 to 34.1)`.
+/// `31.2 (28.4 to 34.1)`; `31.2` over links that a scenario gives, of which there is one set.
 fn with_interval(interval: &Interval) -> String {
     let Interval { median, low, high } = interval;
+    if low == high {
+        return digits(*median);
+    }
     format!("{} ({} to {})", digits(*median), digits(*low), digits(*high))
 }
 
@@ -132,5 +135,16 @@ impl Fit {
         missing
             .chain(open.map(|parameter| format!("more repetitions ({} is not known)", parameter.unknown.key)))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_set_of_links_has_no_interval() {
+        let with = |low, high| with_interval(&Interval { median: 31.2, low, high });
+        assert_eq!([with(28.4, 34.1), with(31.2, 31.2)], ["31.2 (28.4 to 34.1)", "31.2"]);
     }
 }
