@@ -29,6 +29,8 @@ pub(crate) struct Truth<'a> {
     pub(crate) without: Vec<String>,
     /// What is held out from the fit.
     pub(crate) hold: Vec<String>,
+    /// What is known of the hosts, as keys of a scenario.
+    pub(crate) hosts: Vec<String>,
     /// The delay that the driver tells of every candidate.
     pub(crate) delay: fn(&Outcome) -> f64,
 }
@@ -43,6 +45,7 @@ impl Truth<'_> {
             runs: [runs, 3],
             without: Vec::new(),
             hold: vec!["call".to_owned()],
+            hosts: Vec::new(),
             delay: |outcome| outcome.delay_p95_ms,
         }
     }
@@ -125,9 +128,11 @@ impl Score {
         let measured = truth.measurement(seed, hidden)?;
         let model = Model::of_measurement(&measured, &[])?;
         let options = Options { members, hold: truth.hold.clone(), threads: THREADS, seed };
-        let fit = fit::fit(&model, &measured, &options, &mut |progress| {
+        let mut fit = fit::fit(&model, &measured, &options, &mut |progress| {
             1.0 - progress.evaluations as f64 / evaluations as f64
         })?;
+        let links = fit.members.iter_mut().map(|member| &mut member.links).chain([&mut fit.naive_links]);
+        links.for_each(|links| links.sets.extend(truth.hosts.iter().cloned()));
         let run_again = |purpose: u64, runs: u64| truth.outcomes(hidden, candidates, &seeds(seed, purpose, runs));
         let (once, again) = (run_again(1, truth.runs[0])?, run_again(2, truth.runs[1])?);
         let members: Vec<&Links> = fit.members.iter().map(|member| &member.links).collect();

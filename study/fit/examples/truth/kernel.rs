@@ -75,6 +75,7 @@ pub(crate) fn print(seeds: Range<u64>) -> Result<(), Box<dyn std::error::Error>>
         without: vec!["call".to_owned()],
         // The first of its answers waits for the handshake.
         hold: vec!["idle.rtt p95".to_owned()],
+        hosts: vec!["host.profile=linux-6.1".to_owned()],
         delay: |outcome| outcome.rtt_p95_ms,
     };
     let candidates = of_kernel();
