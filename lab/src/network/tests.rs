@@ -301,9 +301,8 @@ fn on_demand_each_host_records_all_its_devices() {
     environment.capture_program = Some(CaptureProgram::Dumpcap);
     let network = Network::new(&experiment, &environment);
     let lines = network.setup();
-    let devices = "-i p0 -s 128 -i p1 -s 128 -i rwfar -s 128";
-    let expected =
-        format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
+    let program = "dumpcap -q -N 500000 -C 100000000 -i p0 -s 128 -i p1 -s 128 -i rwfar -s 128";
+    let expected = format!("ip netns exec d0 {program} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
     assert!(starting(&lines, &expected).len() == 1 && network.end_captures().len() == 2, "{lines:#?}");
 }
 
