@@ -322,8 +322,18 @@ fn two_learners_that_do_nothing_give_the_run() {
         }
     }
     let cubic = ["flow.download.congestion=cubic", "flow.second.congestion=cubic"];
-    assert_eq!(environment.take_simulation().expect("reset").finish(), run(&pair(), &cubic, 7));
-    assert!(decided[0] > 20 && decided[1] > decided[0], "the second one starts later: {decided:?}");
+    let record = run(&pair(), &cubic, 7);
+    // An interval is a round trip.
+    let round_trips = |name: &str, seconds: f64| {
+        let rtt_ms = record.flows.iter().find(|flow| flow.name == name).expect("a flow").rtt_ms;
+        [rtt_ms.max, rtt_ms.min].map(|rtt| (1e3 * seconds / rtt) as usize)
+    };
+    let [least, most] = round_trips("second", 2.7);
+    assert!((least..=most).contains(&decided[0]), "{decided:?}: {least} to {most}");
+    let [least, most] = round_trips("download", 3.0);
+    assert!((least..=most).contains(&decided[1]), "{decided:?}: {least} to {most}");
+    assert!(decided[1] > decided[0], "the second one starts later: {decided:?}");
+    assert_eq!(environment.take_simulation().expect("reset").finish(), record);
     assert_eq!([measures[7], measures[15]], [30.0; 2], "both have both paths");
 }
 
