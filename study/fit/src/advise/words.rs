@@ -21,11 +21,8 @@ impl Goal {
 
 /// `31.2 (28.4 to 34.1)`; `31.2` over links that a scenario gives, of which there is one set.
 fn with_interval(interval: &Interval) -> String {
-    let Interval { median, low, high } = interval;
-    if low == high {
-        return digits(*median);
-    }
-    format!("{} ({} to {})", digits(*median), digits(*low), digits(*high))
+    let [median, low, high] = [interval.median, interval.low, interval.high].map(digits);
+    if low == high { median } else { format!("{median} ({low} to {high})") }
 }
 
 impl Ranked {
@@ -145,6 +142,7 @@ mod tests {
     #[test]
     fn one_set_of_links_has_no_interval() {
         let with = |low, high| with_interval(&Interval { median: 31.2, low, high });
-        assert_eq!([with(28.4, 34.1), with(31.2, 31.2)], ["31.2 (28.4 to 34.1)", "31.2"]);
+        let rounded = with(31.2, 31.2 * (1.0 + f64::EPSILON));
+        assert_eq!([with(28.4, 34.1), with(31.2, 31.2), rounded], ["31.2 (28.4 to 34.1)", "31.2", "31.2"]);
     }
 }
